@@ -1,0 +1,65 @@
+# Each target works on a machine that has only Python 3.11 or newer; `.venv` is made from the locks on first use.
+SHELL := /bin/sh
+BIN := .venv/bin
+WORKSPACE ?= examples/workspace
+DATA ?= .memoryd
+
+# The torch extra takes gigabytes: it is installed in CI, or where asked for by TORCH=1.
+EXTRAS := dev
+ifneq ($(filter 1 true,$(TORCH) $(CI)),)
+EXTRAS += torch
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev run test lint format proto eval bench lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: ## Make .venv with what memoryd needs to run
+	@tools/setup.sh base
+
+setup-dev:
+	@tools/setup.sh base $(EXTRAS)
+
+run: setup ## Serve a folder of Markdown: make run WORKSPACE=some/folder (default: the example)
+	@$(BIN)/memoryd model prepare
+	@exec $(BIN)/memoryd serve "$(WORKSPACE)" --data-dir "$(DATA)"
+
+test: setup-dev ## Run the tests: make test ARGS="-k outline"; TORCH=1 adds the torch engines
+	@$(BIN)/pytest $(ARGS)
+
+lint: setup-dev ## Check style, types, imports, the proto files and the generated code
+	@status=0; check() { echo "lint: $$1"; shift; "$$@" || status=1; }; \
+	check ruff $(BIN)/ruff check --quiet; \
+	check formatting $(BIN)/ruff format --check --quiet; \
+	check types $(BIN)/mypy --no-error-summary; \
+	check imports $(BIN)/lint-imports --no-logo; \
+	check proto $(BIN)/buf lint; \
+	check "proto formatting" $(BIN)/buf format --diff --exit-code; \
+	check "proto compatibility" tools/buf_breaking.sh; \
+	check "generated code" $(BIN)/python -m tools.generate_proto --check; \
+	exit $$status
+
+format: setup-dev ## Format the code and fix what can be fixed without thought
+	@$(BIN)/ruff check --fix-only --quiet
+	@$(BIN)/ruff format
+
+proto: setup-dev ## Generate memoryd/v1 from proto/
+	@$(BIN)/buf format --write
+	@$(BIN)/python -m tools.generate_proto
+
+eval: setup ## Measure retrieval quality on a set: make eval SET=some/folder
+	@[ -n "$(SET)" ] || { echo "eval: name the set's folder: make eval SET=some/folder" >&2; exit 2; }
+	@$(BIN)/memoryd eval "$(SET)" $(ARGS)
+
+bench: setup ## Measure speed and memory: make bench ARGS=--json
+	@$(BIN)/python -m bench $(ARGS)
+
+lock: ## Write requirements/*.txt from pyproject.toml; UPGRADE=1 takes the newest versions
+	@tools/setup.sh build
+	@UPGRADE=$(UPGRADE) tools/lock.sh
+
+clean: ## Remove what the tools made; .venv and .memoryd stay
+	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Programs that maintain the repository; nothing at run time imports them."""
