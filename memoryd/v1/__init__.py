@@ -1,0 +1,1 @@
+"""Messages and stubs generated from `proto/memoryd/v1` by `make proto`; not edited by hand."""
