@@ -1,0 +1,1 @@
+"""Pure rules: values, chunking, outlines, text analysis, scores. No I/O, and nothing of ours is imported but this."""

@@ -1,0 +1,1 @@
+"""Reads the structure of Markdown files: lines, front matter, headings and blocks."""

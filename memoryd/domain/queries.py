@@ -1,0 +1,183 @@
+"""What a search is asked and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memoryd.domain.files import Revision, Source
+
+MAX_RESULTS = 50
+DEFAULT_RESULTS = 6
+DEFAULT_MIN_SCORE = 0.35
+
+
+class Mode(StrEnum):
+    """Which legs run."""
+
+    HYBRID = "hybrid"
+    VECTOR = "vector"
+    TEXT = "text"
+
+
+class Rerank(StrEnum):
+    """Whether the fused order is refined."""
+
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
+class Chat(StrEnum):
+    """The kind of conversation that asks."""
+
+    DIRECT = "direct"
+    GROUP = "group"
+    CHANNEL = "channel"
+
+
+class CitationMode(StrEnum):
+    """Whether results carry a citation."""
+
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
+class Stage(StrEnum):
+    """A part of a search; each reports its time and can fail alone."""
+
+    EMBED = "embed"
+    VECTOR = "vector"
+    TEXT = "text"
+    FUSE = "fuse"
+    DECAY = "decay"
+    RERANK = "rerank"
+    MMR = "mmr"
+
+
+class TypedKind(StrEnum):
+    """How a sub-query of the caller's model is searched."""
+
+    LEX = "lex"
+    VEC = "vec"
+    HYDE = "hyde"
+
+
+@dataclass(frozen=True, slots=True)
+class TypedQuery:
+    """One sub-query."""
+
+    kind: TypedKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """Wait until a file's revision is visible, at most `wait` seconds."""
+
+    path: str
+    at_least: Revision
+    wait: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """A search as the contract describes it; the field's meanings, bounds and defaults are in memory.proto."""
+
+    text: str
+    max_results: int = DEFAULT_RESULTS
+    min_score: float = DEFAULT_MIN_SCORE
+    sources: frozenset[Source] = frozenset(Source)
+    path_prefix: str = ""
+    since: str = ""
+    until: str = ""
+    mode: Mode = Mode.HYBRID
+    rerank: Rerank = Rerank.AUTO
+    mmr_lambda: float | None = None
+    decay_half_life_days: float | None = None
+    freshness: Freshness | None = None
+    explain: bool = False
+    chat: Chat = Chat.DIRECT
+    typed: tuple[TypedQuery, ...] = ()
+    citations: CitationMode = CitationMode.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """A chunk that answers. Lines are 1-based and inclusive; scores are 0 to 1 or None where that part did not run."""
+
+    path: str
+    start_line: int
+    end_line: int
+    score: float
+    vector_score: float | None
+    text_score: float | None
+    rerank_score: float | None
+    snippet: str
+    source: Source
+    citation: str
+    file_hash: str
+    heading: str
+    revision: Revision
+    explanation: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """A stage that did not do what was asked of it: why, and what was done instead."""
+
+    stage: Stage
+    reason: str
+    detail: str
+    instead: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """An embedding model.
+
+    Attributes:
+        name: for people.
+        fingerprint: hash over weights, tokenizer, prompts and pooling; vectors of two fingerprints are never compared.
+        dimensions: length of a vector.
+        window: longest embedding input in tokens, prompt and special tokens included.
+        unrelated: typical cosine of unrelated texts.
+        related: typical cosine of a question and its answer.
+        engine: what runs it.
+        provider: where it runs.
+    """
+
+    name: str
+    fingerprint: str
+    dimensions: int
+    window: int
+    unrelated: float
+    related: float
+    engine: str
+    provider: str = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """The answer of a search.
+
+    Attributes:
+        results: best first; the first k are the results of max_results = k.
+        mode: the legs that ran.
+        model: the embedding model asked; None in text mode.
+        citations: whether results carry citations.
+        pending: file changes of the workspace that are not yet searchable.
+        degraded: one entry a stage that failed, passed its deadline or was cut short.
+        timings: milliseconds by stage that ran.
+        revision: the state of the workspace's index: opaque, equal if and only if nothing changed in between.
+    """
+
+    results: tuple[SearchResult, ...]
+    mode: Mode
+    model: ModelInfo | None
+    citations: bool
+    pending: int
+    degraded: tuple[Degraded, ...]
+    timings: dict[Stage, float]
+    revision: str

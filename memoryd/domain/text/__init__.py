@@ -1,0 +1,18 @@
+"""Text analysis: the one way from a text, a heading or a query to terms, for documents and queries in both shapes."""
+
+from memoryd.domain.text.analysis import ANALYZER_VERSION, analyze, heading_terms
+from memoryd.domain.text.query import MAX_QUERY_WORDS, QueryWord, analyze_query, coverage, surplus_words, term_weights
+from memoryd.domain.text.weights import FIELD_BOOSTS
+
+__all__ = [
+    "ANALYZER_VERSION",
+    "FIELD_BOOSTS",
+    "MAX_QUERY_WORDS",
+    "QueryWord",
+    "analyze",
+    "analyze_query",
+    "coverage",
+    "heading_terms",
+    "surplus_words",
+    "term_weights",
+]

@@ -1,0 +1,104 @@
+"""Domain errors: what went wrong, independent of any transport.
+
+Each carries a `reason` (UPPER_SNAKE, stable, for programs) and a message for a person that names the input and says
+what to do now. `memoryd.server` maps them to gRPC status codes; nothing else does.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class MemorydError(Exception):
+    """Base of all errors that may reach a caller.
+
+    Attributes:
+        reason: stable machine-readable name.
+        details: further machine-readable facts, without secrets.
+    """
+
+    default_reason: ClassVar[str] = "INTERNAL"
+
+    def __init__(self, message: str, *, reason: str | None = None, **details: str) -> None:
+        """Keep the message for people, the reason and details for programs."""
+        super().__init__(message)
+        self.reason = reason or self.default_reason
+        self.details = details
+
+
+class InvalidInputError(MemorydError):
+    """The request can't be served as it is, whatever the state of the system."""
+
+    default_reason = "INVALID_INPUT"
+
+
+class UnauthenticatedError(MemorydError):
+    """No credential, or one that is not known."""
+
+    default_reason = "UNAUTHENTICATED"
+
+
+class PermissionDeniedError(MemorydError):
+    """The credential does not cover what was asked for."""
+
+    default_reason = "PERMISSION_DENIED"
+
+
+class NotFoundError(MemorydError):
+    """A named thing does not exist."""
+
+    default_reason = "NOT_FOUND"
+
+
+class PreconditionFailedError(MemorydError):
+    """The state is not the one that the caller expects."""
+
+    default_reason = "PRECONDITION_FAILED"
+
+
+class ConflictError(MemorydError):
+    """A compare-and-set lost its race: read again and decide anew."""
+
+    default_reason = "CONFLICT"
+
+
+class ResourceExhaustedError(MemorydError):
+    """A bounded queue or a quota is full: try again later."""
+
+    default_reason = "RESOURCE_EXHAUSTED"
+
+
+class UnavailableError(MemorydError):
+    """A dependency does not answer: try again later."""
+
+    default_reason = "UNAVAILABLE"
+
+
+class DeadlineExceededError(MemorydError):
+    """The time ran out first."""
+
+    default_reason = "DEADLINE_EXCEEDED"
+
+
+class UnimplementedError(MemorydError):
+    """This version does not serve the named field or call."""
+
+    default_reason = "UNIMPLEMENTED"
+
+
+class ModelError(MemorydError):
+    """A model is missing, half there or broken."""
+
+    default_reason = "MODEL"
+
+
+class DataError(MemorydError):
+    """Stored data can't be used: another format version, or damaged."""
+
+    default_reason = "DATA"
+
+
+class ConfigError(MemorydError):
+    """A setting is wrong or the environment does not allow what it asks for (port in use, directory locked)."""
+
+    default_reason = "CONFIG"
