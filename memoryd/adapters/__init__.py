@@ -1,0 +1,1 @@
+"""Adapters: one implementation of a port each, on a real engine."""

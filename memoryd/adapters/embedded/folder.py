@@ -1,0 +1,77 @@
+"""Workspaces read straight from their folders on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from memoryd.domain.files import Problem
+from memoryd.domain.names import Scope
+from memoryd.domain.paths import is_hidden, is_private
+from memoryd.errors import NotFoundError
+from memoryd.folder.listing import list_folder
+from memoryd.folder.locating import locate
+from memoryd.folder.reading import FileText, read_file
+from memoryd.folder.root import RootMissingError, root_problem
+from memoryd.folder.rules import FolderRules
+from memoryd.ports import WorkspaceFile
+
+
+class FolderWorkspace:
+    """Implements `memoryd.ports.Workspace`. `sync` is the watching service's: it alone writes the file log."""
+
+    def __init__(
+        self,
+        roots: Mapping[Scope, Path],
+        rules: FolderRules,
+        sync: Callable[[Scope, float], Awaitable[int]],
+    ) -> None:
+        self._roots = roots
+        self._rules = rules
+        self._sync = sync
+
+    async def read(self, scope: Scope, path: str) -> WorkspaceFile | None:
+        """Read a file; None also where the indexer sets it aside (too large, binary, unreadable)."""
+        return await asyncio.to_thread(self._read, self._root(scope), path)
+
+    async def problem(self, scope: Scope) -> Problem | None:
+        """Look at the folder now."""
+        return await asyncio.to_thread(root_problem, self._root(scope))
+
+    async def sync(self, scope: Scope, timeout: float) -> int:
+        """Ask the watching service."""
+        return await self._sync(scope, timeout)
+
+    def _root(self, scope: Scope) -> Path:
+        root = self._roots.get(scope)
+        if root is None:
+            raise NotFoundError(f"no folder is configured for the workspace {scope}; add it to the configuration")
+        return root
+
+    def _read(self, root: Path, path: str) -> WorkspaceFile | None:
+        name = locate(root, path) if self._rules.reads(path) else None
+        if name is None or is_hidden(name):
+            return None
+        file = read_file(root, name, self._rules.max_bytes)
+        if not isinstance(file, FileText):
+            return None
+        return WorkspaceFile(file.text, file.hash, self._private(root, path, name, file))
+
+    def _private(self, root: Path, path: str, name: str, file: FileText) -> bool:
+        """Whether any name of the file is private: another name must not be a way around it."""
+        names = (path, unicodedata.normalize("NFC", name))
+        if any(is_private(each, self._rules.private) for each in names):
+            return True
+        if file.names == 1:
+            return False
+        try:
+            listing = list_folder(root, self._rules)
+        except RootMissingError:
+            return True
+        return any(
+            found.private
+            for found in listing.files.values()
+            if (found.signature.device, found.signature.inode) == file.inode
+        )

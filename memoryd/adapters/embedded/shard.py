@@ -1,0 +1,80 @@
+"""The folder of a qdrant-edge shard: made, checked, opened, synced."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import orjson
+import qdrant_edge as edge
+
+from memoryd.adapters.embedded.points import INDEXES
+from memoryd.errors import DataError
+
+_CONFIG = "edge_config.json"
+_LOG = "wal"
+_SEGMENTS = "segments"
+# Compaction drops removed points and never builds a graph: searches are exact.
+_NO_GRAPH = edge.EdgeOptimizersConfig(indexing_threshold=1 << 40, vacuum_min_vector_number=100)
+
+
+def advice(root: Path) -> str:
+    """Say what helps where a store is broken. Its parts belong together, so they go together."""
+    return f"stop memoryd, delete {root.parent} and start it; that generation is indexed again from the file log"
+
+
+def open_shard(root: Path, dimensions: int) -> edge.EdgeShard:
+    """Open a shard, or make one where there is no folder. What its write-ahead log holds is applied and flushed.
+
+    Raises DataError where the folder is damaged, half there, or holds vectors of another length.
+    """
+    if created := not root.exists():
+        _create(root, dimensions)
+    try:
+        stored = orjson.loads((root / _CONFIG).read_bytes())["vectors"][""]["size"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(f"vector store {root} is damaged: {advice(root)}") from None
+    if stored != dimensions:
+        raise DataError(
+            f"vector store {root} holds vectors of {stored} numbers, the model gives {dimensions}: {advice(root)}"
+        )
+    # The engine would take their absence for an empty store.
+    if not all((root / folder).is_dir() and any((root / folder).iterdir()) for folder in (_LOG, _SEGMENTS)):
+        raise DataError(f"vector store {root} is half there: {advice(root)}")
+    try:
+        shard = edge.EdgeShard.load(str(root))
+        if not created:
+            shard.flush()
+    except BaseException as error:  # a panic of the engine is no Exception
+        raise DataError(f"vector store {root} is damaged: {advice(root)}") from error
+    return shard
+
+
+def sync_log(root: Path) -> None:
+    """Bring the write-ahead log to the disk, as `fsync` does with all pages of a file, memory-mapped ones included."""
+    log = root / _LOG
+    for path in [*log.iterdir(), log]:
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # the engine prepares the log's next file in the background, under a name that passes
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _create(root: Path, dimensions: int) -> None:
+    """Make an empty shard beside its place and move it there, so that a folder that exists is whole."""
+    new = root.with_name(f"{root.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(mode=0o700, parents=True)
+    # Memory-mapped: what is used lies in the page cache, which the system takes back when it must, not on our heap.
+    vectors = edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine, memory=edge.Memory.Cached)
+    config = edge.EdgeConfig(vectors=vectors, payload_memory=edge.Memory.Cold, optimizers=_NO_GRAPH)
+    shard = edge.EdgeShard.create(str(new), config)
+    for field, schema in INDEXES.items():
+        shard.update(edge.UpdateOperation.create_field_index(field, schema))
+    shard.close()
+    new.rename(root)

@@ -1,0 +1,252 @@
+"""The vector store on qdrant-edge: Qdrant's engine in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import qdrant_edge as edge
+from numpy.typing import NDArray
+
+from memoryd.adapters.embedded import points
+from memoryd.adapters.embedded.shard import advice, open_shard, sync_log
+from memoryd.adapters.payloads import REF_FIELDS, to_chunk, to_ref
+from memoryd.domain.chunks import ChunkRef
+from memoryd.domain.names import Scope
+from memoryd.errors import InvalidInputError, MemorydError, ResourceExhaustedError, UnavailableError
+from memoryd.ports import EmbeddedChunk, Filter, Hit
+
+T = TypeVar("T")
+Operations = Iterator[edge.UpdateOperation]
+
+# The engine writes through memory maps, where a full disk kills the process instead of failing a call.
+RESERVE_BYTES = 128 << 20
+_PAGE = 1_000
+# The engine holds the GIL during a call. Bulk goes in by pieces of some 2 ms, and a search comes between two.
+_PIECE = 64
+# Points after which the write-ahead log is emptied. That syncs about 70 files under the GIL, 15 to 350 ms as the disk
+# is busy, so not with every upsert. 10,000 points are some 35 MB of log, applied again in about a second after a crash.
+_FLUSH_POINTS = 10_000
+
+
+class EdgeVectorStore:
+    """The port `VectorStore`, on one shard.
+
+    A write is durable when the shard's write-ahead log is synced. That is done here, without the GIL, once for all
+    writes that wait (the engine would do it only in a flush). Searches are exact: no graph is built.
+    """
+
+    def __init__(self, root: Path, shard: edge.EdgeShard, dimensions: int, reserve: int) -> None:
+        self._root = root
+        self._shard = shard
+        self._dimensions = dimensions
+        self._reserve = reserve
+        self._unflushed = 0
+        self._waiting: list[tuple[Operations, asyncio.Future[None]]] = []
+        self._committer: asyncio.Task[None] | None = None
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="memoryd-vectors-read")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="memoryd-vectors-write")
+        self._closed = False
+
+    @classmethod
+    async def open(cls, root: Path, dimensions: int, *, reserve: int = RESERVE_BYTES) -> EdgeVectorStore:
+        """Open or create the shard in the folder `root`.
+
+        Args:
+            root: the folder, alone with its generation's other parts in a folder of their own.
+            dimensions: length of a vector.
+            reserve: bytes of the disk that are left free; writes are refused before.
+
+        Raises DataError where the folder is damaged, half there, or holds vectors of another length.
+        """
+        shard = await asyncio.to_thread(open_shard, root, dimensions)
+        return cls(root, shard, dimensions, reserve)
+
+    async def upsert(self, chunks: Sequence[EmbeddedChunk]) -> None:
+        """Write chunks, of any scopes. On return they are durable and can be found.
+
+        Raises InvalidInputError for a vector of another length or with a value that is no number, and
+        ResourceExhaustedError where the disk is full.
+        """
+        for embedded in chunks:
+            self._check(embedded.vector, embedded.chunk.key.path)
+        pieces = [chunks[start : start + _PIECE] for start in range(0, len(chunks), _PIECE)]
+        self._unflushed += len(chunks)
+        await self._write(edge.UpdateOperation.upsert_points([points.point(c) for c in piece]) for piece in pieces)
+
+    async def delete(self, scope: Scope, ids: Sequence[str]) -> None:
+        """Remove chunks; ids that are not there are no error."""
+        if ids:
+            where = edge.Filter(must=[*points.in_scope(scope), edge.HasIdCondition(set(ids))])
+            await self._write(iter([edge.UpdateOperation.delete_points_by_filter(where)]))
+
+    async def search(self, vector: NDArray[np.float32], where: Filter, limit: int) -> Sequence[Hit]:
+        """Find the nearest chunks by cosine, best first."""
+        self._check(vector, "the query")
+
+        def work() -> list[Hit]:
+            request = edge.QueryRequest(
+                limit=limit,
+                query=edge.Query.Nearest(vector.tolist()),
+                filter=points.condition(where),
+                with_payload=True,
+                params=edge.SearchParams(exact=True),
+            )
+            return [Hit(to_chunk(str(hit.id), hit.payload or {}), hit.score) for hit in self._shard.query(request)]
+
+        return await self._read(work)
+
+    async def cosines(self, vector: NDArray[np.float32], scope: Scope, ids: Sequence[str]) -> Mapping[str, float]:
+        """Compare a vector with chunks that another leg found, by id. Missing ones are left out."""
+        self._check(vector, "the query")
+        if not ids:
+            return {}
+
+        def work() -> dict[str, float]:
+            request = edge.QueryRequest(
+                limit=len(ids),
+                query=edge.Query.Nearest(vector.tolist()),
+                filter=edge.Filter(must=[*points.in_scope(scope), edge.HasIdCondition(set(ids))]),
+                params=edge.SearchParams(exact=True),
+            )
+            return {str(hit.id): hit.score for hit in self._shard.query(request)}
+
+        return await self._read(work)
+
+    async def vectors(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
+        """Find vectors of texts embedded before, within one tenant, by text hash. Missing ones are left out."""
+        found: dict[str, NDArray[np.float32]] = {}
+        wanted = list(dict.fromkeys(text_hashes))
+        for start in range(0, len(wanted), _PAGE):
+            hashes = points.any_of("text_hash", wanted[start : start + _PAGE])
+            where = edge.Filter(must=[points.equals("tenant", tenant), hashes])
+            async for page in self._scroll(where, ["text_hash"], with_vector=True):
+                for record in page:
+                    found[(record.payload or {})["text_hash"]] = np.asarray(record.vector, dtype=np.float32)
+        return found
+
+    async def scan(self, scope: Scope, path: str | None = None) -> AsyncIterator[Sequence[ChunkRef]]:
+        """Iterate in pages over all stored chunks of a workspace, or of one file."""
+        must = points.in_scope(scope)
+        if path is not None:
+            must.append(points.equals("path", path))
+        async for page in self._scroll(edge.Filter(must=must), REF_FIELDS, with_vector=False):
+            yield [to_ref(str(record.id), record.payload or {}) for record in page]
+
+    async def compact(self) -> None:
+        """Give the space of removed chunks back. Holds the GIL for seconds: before serving, or in a child process."""
+
+        def work() -> None:
+            self._shard.optimize()
+            self._shard.flush()
+
+        await self._run(self._writer, work)
+
+    async def close(self) -> None:
+        """Finish what waits and release the folder. May be called twice."""
+        if not self._closed:
+            self._closed = True
+            if self._committer:
+                await self._committer
+            await self._run(self._writer, self._shard.close)
+            self._reader.shutdown(wait=False)
+            self._writer.shutdown(wait=False)
+
+    async def _scroll(
+        self, where: edge.Filter, fields: list[str], *, with_vector: bool
+    ) -> AsyncIterator[list[edge.Record]]:
+        offset: edge.PointId | None = None
+        while True:
+            request = edge.ScrollRequest(
+                offset=offset, limit=_PAGE, filter=where, with_payload=fields, with_vector=with_vector
+            )
+            page, offset = await self._read(partial(self._shard.scroll, request))
+            if page:
+                yield page
+            if offset is None:
+                return
+
+    async def _write(self, operations: Operations) -> None:
+        """Queue operations for the next commit and wait for it."""
+        if self._closed:
+            raise UnavailableError(f"vector store {self._root} is closed: memoryd is shutting down")
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((operations, done))
+        if self._committer is None or self._committer.done():
+            self._committer = asyncio.create_task(self._commit())
+        await done
+
+    async def _commit(self) -> None:
+        """Apply what waits, group by group, and tell each caller how its own operations went."""
+        while self._waiting:
+            group = [(operations, done) for operations, done in self._waiting if not done.done()]
+            self._waiting = []
+            operations = [operations for operations, _ in group]
+            errors = await asyncio.get_running_loop().run_in_executor(self._writer, self._apply, operations)
+            for (_, done), error in zip(group, errors, strict=True):
+                if done.done():
+                    continue  # its caller was cancelled meanwhile
+                if error:
+                    done.set_exception(error)
+                else:
+                    done.set_result(None)
+
+    def _apply(self, group: list[Operations]) -> list[MemorydError | None]:
+        try:
+            if shutil.disk_usage(self._root).free < self._reserve:
+                raise ResourceExhaustedError(  # noqa: TRY301  (every way out of here answers every caller)
+                    f"less than {self._reserve >> 20} MiB are free on the disk of {self._root}: free some, try again",
+                    reason="DISK_FULL",
+                )
+            errors = [self._apply_one(operations) for operations in group]
+            sync_log(self._root)
+            if self._unflushed >= _FLUSH_POINTS:
+                self._shard.flush()
+                self._unflushed = 0
+        except BaseException as error:  # noqa: BLE001  (a panic of the engine is no Exception; nobody is left waiting)
+            return [self._failure(error)] * len(group)
+        return errors
+
+    def _apply_one(self, operations: Operations) -> MemorydError | None:
+        try:
+            for operation in operations:
+                self._shard.update(operation)
+        except BaseException as error:  # noqa: BLE001  (as in `_apply`)
+            return self._failure(error)
+        return None
+
+    async def _read(self, work: Callable[[], T]) -> T:
+        if self._closed:
+            raise UnavailableError(f"vector store {self._root} is closed: memoryd is shutting down")
+        return await self._run(self._reader, work)
+
+    async def _run(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        def guarded() -> T:
+            try:
+                return work()
+            except BaseException as error:
+                raise self._failure(error) from error
+
+        return await asyncio.get_running_loop().run_in_executor(thread, guarded)
+
+    def _failure(self, error: BaseException) -> MemorydError:
+        if isinstance(error, MemorydError):
+            return error
+        failure = UnavailableError(
+            f"vector store {self._root} failed: restart memoryd. If it fails again: {advice(self._root)}"
+        )
+        failure.__cause__ = error
+        return failure
+
+    def _check(self, vector: NDArray[np.float32], what: str) -> None:
+        if vector.shape != (self._dimensions,) or not np.isfinite(vector).all():
+            raise InvalidInputError(
+                f"the vector of {what} has shape {vector.shape} or holds a value that is no number: the index needs "
+                f"{self._dimensions} finite numbers, so ask the embedder that the generation was built with",
+            )

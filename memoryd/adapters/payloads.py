@@ -1,0 +1,60 @@
+"""Chunks as records of JSON values, the same in every engine that stores records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memoryd.domain.chunks import Chunk, ChunkRef
+from memoryd.domain.files import FileKey, Revision, Source
+from memoryd.domain.names import Scope
+
+REF_FIELDS = ["path", "birth"]
+
+
+def to_payload(chunk: Chunk) -> dict[str, Any]:
+    """Make the record of a chunk: all of it but the id.
+
+    An undated chunk has no `date`, since an empty one is no date to an engine. `private` is 0 or 1, since qdrant-edge's
+    binding (0.9.0) turns a boolean in a condition into a number, which matches no boolean.
+    """
+    payload: dict[str, Any] = {
+        "tenant": chunk.key.scope.tenant,
+        "workspace": chunk.key.scope.workspace,
+        "path": chunk.key.path,
+        "text": chunk.text,
+        "breadcrumb": chunk.breadcrumb,
+        "source": chunk.source.value,
+        "private": int(chunk.private),
+        "tags": list(chunk.tags),
+        "birth": chunk.birth.token,
+        "text_hash": chunk.text_hash,
+        "terms": chunk.terms,
+        "heading_terms": chunk.heading_terms,
+    }
+    if chunk.date:
+        payload["date"] = chunk.date
+    return payload
+
+
+def to_chunk(chunk_id: str, payload: Mapping[str, Any]) -> Chunk:
+    """Read a chunk back."""
+    return Chunk(
+        id=chunk_id,
+        key=FileKey(Scope(payload["tenant"], payload["workspace"]), payload["path"]),
+        text=payload["text"],
+        breadcrumb=payload["breadcrumb"],
+        source=Source(payload["source"]),
+        private=bool(payload["private"]),
+        date=payload.get("date", ""),
+        tags=tuple(payload["tags"]),
+        birth=Revision.parse(payload["birth"]),
+        text_hash=payload["text_hash"],
+        terms=payload["terms"],
+        heading_terms=payload["heading_terms"],
+    )
+
+
+def to_ref(chunk_id: str, payload: Mapping[str, Any]) -> ChunkRef:
+    """Read the fields of `REF_FIELDS` back."""
+    return ChunkRef(id=chunk_id, path=payload["path"], birth=Revision.parse(payload["birth"]))

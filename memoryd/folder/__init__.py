@@ -1,0 +1,1 @@
+"""Reading a folder of Markdown: what belongs to it, opening it without leaving it, decoding it."""

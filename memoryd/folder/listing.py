@@ -1,0 +1,197 @@
+"""Listing a folder: every file that belongs to the workspace, under one name each."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+
+from memoryd.domain.files import Problem
+from memoryd.domain.paths import PathError, check_path, is_hidden, is_private
+from memoryd.folder.root import RootMissingError, check_identity, identify_root, reason
+from memoryd.folder.rules import FolderRules
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a file's status says about its content: equal signatures mean that it need not be read again."""
+
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Signature:
+        """Take it from a file's status."""
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file of the workspace.
+
+    Attributes:
+        path: its key's path: NFC.
+        name: its path on disk below the root, through no link.
+        signature: tells a changed file from an unchanged one.
+        private: withheld in chats that are not direct, under any of its names.
+        problem: why it can't be read whatever is in it.
+    """
+
+    path: str
+    name: str
+    signature: Signature
+    private: bool
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a folder held.
+
+    Attributes:
+        root: which folder it was, see `identify_root`.
+        files: by path.
+        aliases: paths that are further names of a listed file.
+        unreadable: paths of folders that could not be listed: what is in them is unknown.
+    """
+
+    root: tuple[int, int]
+    files: Mapping[str, FoundFile]
+    aliases: frozenset[str]
+    unreadable: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """One name of a file. `linked`: a symlink, so `name` is where it leads and `path` where it is."""
+
+    path: str
+    name: str
+    linked: bool
+    status: os.stat_result
+    problem: Problem | None
+
+
+def list_folder(root: Path, rules: FolderRules) -> Listing:
+    """List a folder. Blocks. Raises RootMissingError where the folder can't be listed, or was replaced meanwhile.
+
+    Symlinks to folders are not followed: what is inside is found under its own name, and what is outside is not read.
+    """
+    identity = identify_root(root)
+    walk = _Walk(os.path.realpath(root), rules)
+    names = list(walk.names())
+    check_identity(root, identity)
+    files, aliases = _one_name_each(names, rules)
+    return Listing(identity, _one_file_each(files), aliases, tuple(walk.unreadable))
+
+
+class _Walk:
+    """One walk through a folder, and the subfolders that it could not read."""
+
+    def __init__(self, root: str, rules: FolderRules) -> None:
+        self._root = root
+        self._rules = rules
+        self.unreadable: set[str] = set()
+
+    def names(self) -> Iterator[_Name]:
+        """Iterate over all names of files that belong to the workspace."""
+        for folder, entry in self._entries():
+            if self._rules.reads(self._key(entry.path)):
+                name = self._link(entry) if entry.is_symlink() else self._file(folder, entry)
+                if name is not None:
+                    yield name
+
+    def _entries(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        pending = [self._root]
+        while pending:
+            folder = pending.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if is_hidden(entry.name):
+                            continue
+                        if entry.is_dir(follow_symlinks=False):
+                            pending.append(entry.path)
+                        else:
+                            yield folder, entry
+            except OSError as error:
+                self._failed(folder, error)
+
+    def _file(self, folder: str, entry: os.DirEntry[str]) -> _Name | None:
+        try:
+            return self._name(entry, entry.path, entry.stat(follow_symlinks=False))
+        except OSError as error:
+            self._failed(folder, error)
+            return None
+
+    def _link(self, entry: os.DirEntry[str]) -> _Name | None:
+        """Follow a link; None where it leads out of the workspace, to a folder, into a hidden one, or nowhere."""
+        try:
+            real = os.path.realpath(entry.path, strict=True)
+            status = Path(real).lstat()
+        except OSError:
+            return None
+        if os.path.commonpath((real, self._root)) != self._root or S_ISDIR(status.st_mode):
+            return None
+        return None if is_hidden(self._below(real)) else self._name(entry, real, status)
+
+    def _name(self, entry: os.DirEntry[str], real: str, status: os.stat_result) -> _Name:
+        problem = None if S_ISREG(status.st_mode) else Problem("UNREADABLE", "it is not a regular file")
+        try:
+            check_path(self._below(entry.path))
+        except PathError as error:
+            problem = Problem("UNREADABLE", f"{error}; rename the file")
+        return _Name(self._key(entry.path), self._below(real), entry.is_symlink(), status, problem)
+
+    def _failed(self, folder: str, error: OSError) -> None:
+        """A folder that can't be read, unless it or the file is gone meanwhile."""
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            return  # the root itself is checked at the end
+        if folder == self._root:
+            raise RootMissingError(reason(error)) from error
+        self.unreadable.add(self._key(folder))
+
+    def _below(self, path: str) -> str:
+        return path.removeprefix(self._root).lstrip("/")
+
+    def _key(self, path: str) -> str:
+        """Make a key's path: bytes of a name that are no UTF-8 are replaced, since a key must be."""
+        name = os.fsencode(self._below(path)).decode(errors="replace")
+        return unicodedata.normalize("NFC", name)
+
+
+def _one_name_each(names: list[_Name], rules: FolderRules) -> tuple[list[FoundFile], frozenset[str]]:
+    """Choose one name of each inode: its own before links, then the first."""
+    by_inode: dict[tuple[int, int], list[_Name]] = {}
+    for name in sorted(names, key=attrgetter("linked", "path", "name")):
+        by_inode.setdefault((name.status.st_dev, name.status.st_ino), []).append(name)
+    files = []
+    aliases = set()
+    for first, *others in by_inode.values():
+        private = any(is_private(name.path, rules.private) for name in (first, *others))
+        files.append(FoundFile(first.path, first.name, Signature.of(first.status), private, first.problem))
+        aliases |= {other.path for other in others}
+    return files, frozenset(aliases - {file.path for file in files})
+
+
+def _one_file_each(files: list[FoundFile]) -> Mapping[str, FoundFile]:
+    """Set aside a path that several files share: their names differ on disk, but not after NFC."""
+    listed = {}
+    for path, group in groupby(sorted(files, key=attrgetter("path", "name")), key=attrgetter("path")):
+        first, *others = group
+        if others:
+            names = ", ".join(ascii(file.name) for file in (first, *others))
+            problem = Problem("NAME_CLASH", f"{names} are the same name after NFC; rename all but one")
+            private = any(file.private for file in (first, *others))
+            listed[path] = FoundFile(path, first.name, first.signature, private, problem)
+        else:
+            listed[path] = first
+    return listed
