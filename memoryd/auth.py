@@ -1,0 +1,37 @@
+"""Who calls, and which workspace the call may touch."""
+
+from __future__ import annotations
+
+from memoryd.domain.names import Scope
+from memoryd.errors import InvalidInputError, PermissionDeniedError, UnauthenticatedError
+from memoryd.ports import KeyStore, Principal
+
+
+async def authenticate(keys: KeyStore, authorization: str) -> Principal:
+    """Find who an `authorization` value, "Bearer KEY", belongs to. Raises UnauthenticatedError."""
+    scheme, _, key = authorization.strip().partition(" ")
+    key = key.strip()
+    if scheme.lower() != "bearer" or not key:
+        raise UnauthenticatedError("the call carries no API key: send the metadata entry `authorization: Bearer KEY`")
+    principal = await keys.principal(key)
+    if principal is None:
+        raise UnauthenticatedError("the API key is not known: check it, or make one with `memoryd key create`")
+    return principal
+
+
+def resolve_scope(principal: Principal, workspace: str) -> Scope:
+    """Find the workspace that a call is about; an empty name means the key's only one. The tenant is the key's.
+
+    Raises InvalidInputError where the name is needed, PermissionDeniedError where the key does not cover it. Whether a
+    workspace exists that it does not cover can't be told from the error.
+    """
+    if not workspace:
+        if len(principal.workspaces) != 1:
+            raise InvalidInputError(
+                f"workspace: empty, but the key covers {len(principal.workspaces)}; name one of them",
+                field="workspace",
+            )
+        (workspace,) = principal.workspaces
+    if workspace not in principal.workspaces:
+        raise PermissionDeniedError("workspace: the key does not cover the one named; use a key that does")
+    return Scope(principal.tenant, workspace)

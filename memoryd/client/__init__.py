@@ -1,0 +1,29 @@
+"""The typed, asynchronous client that agent runtimes import."""
+
+from memoryd.client.client import MemorydClient, connect
+from memoryd.client.replies import (
+    Degraded,
+    GetReply,
+    Model,
+    QuarantinedFile,
+    SearchReply,
+    SearchResult,
+    StatusReply,
+    WorkspaceStatus,
+)
+from memoryd.endpoint import Endpoint, discover
+
+__all__ = [
+    "Degraded",
+    "Endpoint",
+    "GetReply",
+    "MemorydClient",
+    "Model",
+    "QuarantinedFile",
+    "SearchReply",
+    "SearchResult",
+    "StatusReply",
+    "WorkspaceStatus",
+    "connect",
+    "discover",
+]

@@ -1,0 +1,154 @@
+"""Between the client's plain values and the messages."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.message import Message
+
+from memoryd.client.replies import (
+    Degraded,
+    GetReply,
+    Model,
+    QuarantinedFile,
+    SearchReply,
+    SearchResult,
+    StatusReply,
+    WorkspaceStatus,
+)
+from memoryd.errors import InvalidInputError
+from memoryd.v1 import common_pb2, memory_pb2
+
+_Message = TypeVar("_Message", bound=Message)
+
+SOURCE = common_pb2.Source.DESCRIPTOR
+MODE = common_pb2.SearchMode.DESCRIPTOR
+RERANK = common_pb2.RerankMode.DESCRIPTOR
+CHAT = common_pb2.Chat.DESCRIPTOR
+STAGE = common_pb2.Stage.DESCRIPTOR
+CITATIONS = memory_pb2.Citations.DESCRIPTOR
+KIND = memory_pb2.TypedQuery.Kind.DESCRIPTOR
+READ_STATUS = memory_pb2.MemoryGetResponse.ReadStatus.DESCRIPTOR
+
+
+def number(field: str, name: str, enum: EnumDescriptor) -> Any:  # noqa: ANN401  (the stubs make each enum a type)
+    """Find an enum's number by the contract's name of a value, "hybrid" say; the empty name is the default."""
+    value = enum.values_by_name.get(_prefix(enum) + (name or "unspecified").upper())
+    if value is None:
+        names = ", ".join(_name(known.number, enum) for known in enum.values if known.number)
+        raise InvalidInputError(f"{field}: {name!r} is not known; it must be one of {names}", field=field)
+    return value.number
+
+
+def fill(message: _Message, **fields: object) -> _Message:
+    """Set the fields of a message that are not None. Raises InvalidInputError that names what can't be sent."""
+    for name, value in fields.items():
+        if value is None:
+            continue
+        try:
+            setattr(message, name, value)
+        except (ValueError, TypeError) as error:
+            shown = f"{value!r:.80}"
+            raise InvalidInputError(
+                f"{name}: {shown} is of a wrong type, out of range or no valid Unicode", field=name
+            ) from error
+    return message
+
+
+def search_reply(response: memory_pb2.MemorySearchResponse) -> SearchReply:
+    """Read the answer of a search."""
+    model = _model(response.model) if response.HasField("model") else None
+    return SearchReply(
+        results=tuple(map(_result, response.results)),
+        mode=_name(response.mode, MODE),
+        provider=model.provider if model else "",
+        model=model,
+        fallback=response.fallback,
+        citations=response.citations,
+        stale=response.stale,
+        pending=response.pending,
+        degraded=tuple(
+            Degraded(_name(entry.stage, STAGE), entry.reason, entry.detail, entry.instead)
+            for entry in response.degraded
+        ),
+        timings={_name(timing.stage, STAGE): timing.milliseconds for timing in response.timings},
+        revision=response.revision,
+    )
+
+
+def get_reply(response: memory_pb2.MemoryGetResponse) -> GetReply:
+    """Read lines of a file."""
+    return GetReply(
+        path=response.path,
+        text=response.text,
+        start=getattr(response, "from"),
+        lines=response.lines,
+        truncated=response.truncated,
+        next_from=response.next_from if response.HasField("next_from") else None,
+        status=_name(response.status, READ_STATUS),
+        file_hash=response.file_hash,
+    )
+
+
+def status_reply(response: memory_pb2.MemoryServiceStatusResponse) -> StatusReply:
+    """Read a status."""
+    return StatusReply(
+        workspaces=tuple(map(_workspace, response.workspaces)),
+        model=_model(response.model) if response.HasField("model") else None,
+        disk_bytes=response.disk_bytes,
+        version=response.version,
+    )
+
+
+def _result(result: memory_pb2.SearchResult) -> SearchResult:
+    return SearchResult(
+        path=result.path,
+        start_line=result.start_line,
+        end_line=result.end_line,
+        score=result.score,
+        vector_score=result.vector_score if result.HasField("vector_score") else None,
+        text_score=result.text_score if result.HasField("text_score") else None,
+        rerank_score=result.rerank_score if result.HasField("rerank_score") else None,
+        snippet=result.snippet,
+        source=_name(result.source, SOURCE),
+        citation=result.citation,
+        file_hash=result.file_hash,
+        heading=result.heading,
+        revision=result.revision,
+        explanation=tuple(result.explanation),
+    )
+
+
+def _workspace(status: memory_pb2.WorkspaceStatus) -> WorkspaceStatus:
+    return WorkspaceStatus(
+        workspace=status.workspace,
+        files=status.files,
+        chunks=status.chunks,
+        pending=status.pending,
+        quarantined=tuple(QuarantinedFile(file.path, file.reason, file.detail) for file in status.quarantined),
+        revision=status.revision,
+        available=status.available,
+        problem=status.problem,
+    )
+
+
+def _model(model: common_pb2.Model) -> Model:
+    return Model(
+        name=model.name,
+        fingerprint=model.fingerprint,
+        dimensions=model.dimensions,
+        window=model.window,
+        engine=model.engine,
+        provider=model.provider,
+    )
+
+
+def _name(value: int, enum: EnumDescriptor) -> str:
+    """Give the contract's name of an enum's value; a number that this version does not know stays one."""
+    known = enum.values_by_number.get(value)
+    return known.name.removeprefix(_prefix(enum)).lower() if known else str(value)
+
+
+def _prefix(enum: EnumDescriptor) -> str:
+    return enum.values_by_number[0].name.removesuffix("UNSPECIFIED")

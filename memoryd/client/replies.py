@@ -1,0 +1,111 @@
+"""What the server answers, as plain values under the contract's names; the fields' meanings are in memory.proto."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The embedding model behind an answer."""
+
+    name: str
+    fingerprint: str
+    dimensions: int
+    window: int
+    engine: str
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """A chunk that answers. Lines are 1-based and inclusive; a score is None where that part did not run."""
+
+    path: str
+    start_line: int
+    end_line: int
+    score: float
+    vector_score: float | None
+    text_score: float | None
+    rerank_score: float | None
+    snippet: str
+    source: str
+    citation: str
+    file_hash: str
+    heading: str
+    revision: str
+    explanation: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """A stage that did not do what was asked of it: why, and what was done instead."""
+
+    stage: str
+    reason: str
+    detail: str
+    instead: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchReply:
+    """The output of memory_search; `timings` are milliseconds by stage."""
+
+    results: tuple[SearchResult, ...]
+    mode: str
+    provider: str
+    model: Model | None
+    fallback: bool
+    citations: bool
+    stale: bool
+    pending: int
+    degraded: tuple[Degraded, ...]
+    timings: dict[str, float]
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetReply:
+    """The output of memory_get; `status` is "ok" or "not_found", `start` the contract's `from`."""
+
+    path: str
+    text: str
+    start: int
+    lines: int
+    truncated: bool
+    next_from: int | None
+    status: str
+    file_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedFile:
+    """A file that is not indexed in its current state."""
+
+    path: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceStatus:
+    """What is indexed of one workspace; `problem` says why its folder can't be read, where `available` is false."""
+
+    workspace: str
+    files: int
+    chunks: int
+    pending: int
+    quarantined: tuple[QuarantinedFile, ...]
+    revision: str
+    available: bool
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReply:
+    """The status of the caller's workspaces; `model` is None while the embedder does not answer."""
+
+    workspaces: tuple[WorkspaceStatus, ...]
+    model: Model | None
+    disk_bytes: int
+    version: str

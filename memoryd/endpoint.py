@@ -1,0 +1,77 @@
+"""Where the local server is: a file that it leaves in its data directory for programs of the same user."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from memoryd.errors import ConfigError
+
+_NAME = "endpoint.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server's address, HOST:PORT, and an API key for it."""
+
+    address: str
+    key: str = field(repr=False)
+
+
+def local_data_dir() -> Path:
+    """MEMORYD_DATA_DIR, else ./.memoryd where it exists, else memoryd in the user's data home."""
+    given = os.environ.get("MEMORYD_DATA_DIR")
+    here = Path(".memoryd")
+    if given:
+        return Path(given)
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return here if here.is_dir() else Path(home) / "memoryd"
+
+
+def write_endpoint(data_dir: Path, endpoint: Endpoint) -> None:
+    """Leave the file, readable by its owner alone, whole or not at all."""
+    descriptor, name = tempfile.mkstemp(dir=data_dir, prefix=_NAME)  # mode 0600
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(asdict(endpoint), file)
+    Path(name).replace(data_dir / _NAME)
+
+
+def read_endpoint(data_dir: Path) -> Endpoint | None:
+    """Read the file; None where there is none. Raises ConfigError where it is damaged or belongs to somebody else."""
+    file = data_dir / _NAME
+    try:
+        fields = json.loads(file.read_text())
+        return Endpoint(address=str(fields["address"]), key=str(fields["key"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"{file} can't be used ({type(error).__name__}): restart the server, or delete the file", reason="NO_SERVER"
+        ) from error
+
+
+def discover(address: str | None = None) -> Endpoint:
+    """Find a server: the address given, else MEMORYD_SERVER's, else the local one's; the key is MEMORYD_KEY's.
+
+    The local server's key is used for no address but its own. Raises ConfigError that says what is missing.
+    """
+    address = address or os.environ.get("MEMORYD_SERVER")
+    key = os.environ.get("MEMORYD_KEY")
+    if address and key:
+        return Endpoint(address, key)
+    data_dir = local_data_dir()
+    local = read_endpoint(data_dir)
+    if address:
+        if local is None or local.address != address:
+            raise ConfigError(f"no API key for {address}: set MEMORYD_KEY", reason="NO_KEY")
+        return local
+    if local is None:
+        raise ConfigError(
+            f"no server is known: {data_dir / _NAME} does not exist. Start one with `memoryd serve`, or set "
+            "MEMORYD_SERVER and MEMORYD_KEY, or MEMORYD_DATA_DIR to where the local server keeps its data.",
+            reason="NO_SERVER",
+        )
+    return Endpoint(local.address, key or local.key)
