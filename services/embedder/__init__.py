@@ -1,0 +1,1 @@
+"""The embedder: models behind one interface, batches by token budget, and a lane in which queries never wait."""

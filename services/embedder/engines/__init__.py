@@ -1,0 +1,1 @@
+"""The engines that run models: ONNX Runtime and sentence-transformers."""

@@ -1,0 +1,47 @@
+"""What an engine is. Engines block; the service calls them from threads of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.domain.queries import ModelInfo
+from memoryd.models.tokenizer import ModelTokenizer
+
+
+class Engine(Protocol):
+    """An embedding model."""
+
+    @property
+    def info(self) -> ModelInfo:
+        """Describe the model."""
+        ...
+
+    @property
+    def tokenizer(self) -> ModelTokenizer:
+        """Give the model's tokenizer."""
+        ...
+
+    def encode(self, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        """Compute vectors, shape (texts, dimensions), L2-normalised, from token ids. Any number of threads may call."""
+        ...
+
+
+class Reranker(Protocol):
+    """A cross-encoder."""
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Score each text against the query, 0 to 1."""
+        ...
+
+
+def padded(batch: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Lay token ids out as a matrix (texts, longest), padded on the right, with its attention mask."""
+    lengths = np.array([len(ids) for ids in batch])
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    matrix = np.zeros(mask.shape, np.int64)
+    matrix[mask] = np.concatenate([np.asarray(ids, np.int64) for ids in batch])
+    return matrix, mask.astype(np.int64)

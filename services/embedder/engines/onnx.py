@@ -1,0 +1,78 @@
+"""The engine on ONNX Runtime: the default; needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from memoryd.domain.queries import ModelInfo
+from memoryd.errors import ModelError
+from memoryd.models.encoder import MODEL_FILE
+from memoryd.models.folder import PREPARE, PreparedModel, open_model
+from memoryd.models.spec import Variant
+from memoryd.models.tokenizer import ModelTokenizer
+from services.embedder.engines.engine import padded
+
+
+class OnnxEngine:
+    """A prepared model.
+
+    One session without threads of its own, run by as many callers' threads at a time as there are: the weights are in
+    memory once, and no batch waits at the barriers between threads that share an operator.
+    """
+
+    def __init__(self, model: PreparedModel) -> None:
+        manifest = model.manifest
+        self._tokenizer = model.tokenizer()
+        self._session = _open_session(model.folder / MODEL_FILE)
+        self._info = ModelInfo(
+            name=manifest.name,
+            fingerprint=manifest.fingerprint,
+            dimensions=manifest.dimensions,
+            window=manifest.window,
+            unrelated=manifest.unrelated,
+            related=manifest.related,
+            engine=f"onnx {manifest.variant}",
+        )
+
+    @classmethod
+    def load(cls, folder: Path) -> OnnxEngine:
+        """Load a folder that `memoryd model prepare` made. Raises ModelError."""
+        model = open_model(folder)
+        if model.manifest.variant is Variant.TORCH:
+            raise ModelError(f"{folder} is prepared for sentence-transformers, not for the engine onnx: {PREPARE}")
+        return cls(model)
+
+    @property
+    def info(self) -> ModelInfo:
+        """Describe the model."""
+        return self._info
+
+    @property
+    def tokenizer(self) -> ModelTokenizer:
+        """Give the model's tokenizer."""
+        return self._tokenizer
+
+    def encode(self, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        """Compute vectors from token ids."""
+        ids, mask = padded(batch)
+        (vectors,) = self._session.run(["pooled"], {"input_ids": ids, "attention_mask": mask})
+        pooled: NDArray[np.float32] = vectors
+        return pooled
+
+
+def _open_session(path: Path) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.enable_mem_pattern = False  # it keeps a plan for every shape of batch, and each batch has another
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors have no base but Exception
+        raise ModelError(f"{path} can't be loaded by ONNX Runtime: {PREPARE}") from error

@@ -1,0 +1,134 @@
+"""A lane: the queue that callers put texts into and workers take batches from. Bounded in tokens."""
+
+from __future__ import annotations
+
+import math
+import threading
+from bisect import bisect_left, insort
+from collections import deque
+
+from memoryd.errors import InvalidInputError, ResourceExhaustedError, UnavailableError
+from services.embedder.requests import Request, Text
+
+_PADDING_SHARE = 0.1
+_FREE_PADDING = 16  # tokens: a batch more costs about as much
+
+
+def _length(text: Text) -> int:
+    return len(text.ids)
+
+
+class Lane:
+    """First come, first served, with the texts nearest in length as company, so that hardly anything is padding."""
+
+    def __init__(self, name: str, *, batch_tokens: int, queue_tokens: int) -> None:
+        self.name = name
+        self._batch_tokens, self._queue_tokens = batch_tokens, queue_tokens
+        self._changed = threading.Condition()
+        self._reserved = 0
+        self._by_age: deque[Text] = deque()
+        self._by_length: list[Text] = []
+        self._waiting: set[Text] = set()
+        self._closed = False
+
+    @property
+    def reserved(self) -> int:
+        """Tokens of the calls that are in the lane."""
+        return self._reserved
+
+    @property
+    def waiting(self) -> int:
+        """Texts that wait for a batch."""
+        return len(self._waiting)
+
+    def reserve(self, tokens: int) -> None:
+        """Count tokens in. Raises ResourceExhaustedError where they don't fit now, InvalidInputError where never.
+
+        And UnavailableError where the lane is closed.
+        """
+        with self._changed:
+            self._check_open()
+            if tokens > self._queue_tokens:
+                raise InvalidInputError(
+                    f"the call has about {tokens} tokens, a lane takes {self._queue_tokens}: send fewer texts a call"
+                )
+            if self._reserved + tokens > self._queue_tokens:
+                raise ResourceExhaustedError(
+                    f"the {self.name} lane is full ({self._reserved} of {self._queue_tokens} tokens): try again later"
+                )
+            self._reserved += tokens
+
+    def release(self, tokens: int) -> None:
+        """Count tokens out."""
+        with self._changed:
+            self._reserved -= tokens
+
+    def put(self, request: Request) -> None:
+        """Queue a request's texts. Raises UnavailableError where the lane is closed."""
+        with self._changed:
+            self._check_open()
+            for text in request.texts:
+                self._by_age.append(text)
+                insort(self._by_length, text, key=_length)
+            self._waiting.update(request.texts)
+            self._changed.notify_all()
+
+    def remove(self, request: Request) -> None:
+        """Drop what is still queued of a request."""
+        with self._changed:
+            gone = self._waiting.intersection(request.texts)
+            if gone:
+                self._waiting -= gone
+                self._by_age = deque(text for text in self._by_age if text in self._waiting)
+                self._by_length = [text for text in self._by_length if text in self._waiting]
+
+    def take(self) -> list[Text] | None:
+        """Wait for a batch; None where the lane is closed. Every text of it was still wanted just now."""
+        with self._changed:
+            while not self._closed:
+                while self._by_age:
+                    batch = [text for text in self._next() if not text.request.over]
+                    if batch:
+                        return batch
+                self._changed.wait()
+            return None
+
+    def close(self) -> list[Request]:
+        """Let workers end; returns the requests that had texts in the queue."""
+        with self._changed:
+            self._closed = True
+            left = list({text.request for text in self._waiting})
+            self._by_age.clear()
+            self._by_length.clear()
+            self._waiting.clear()
+            self._changed.notify_all()
+            return left
+
+    def _next(self) -> list[Text]:
+        """Take the oldest text and those nearest in length that fit into the budget with it."""
+        oldest = self._by_age.popleft()
+        if oldest not in self._waiting:
+            return []
+        texts, size = self._by_length, _length(oldest)
+        low = texts.index(oldest, bisect_left(texts, size, key=_length))
+        high, tokens = low + 1, size
+        while low or high < len(texts):
+            down = size - _length(texts[low - 1]) if low else math.inf
+            up = _length(texts[high]) - size if high < len(texts) else math.inf
+            company = texts[high] if up <= down else texts[low - 1]
+            tokens += _length(company)
+            if not self._fits(high - low + 1, max(_length(company), _length(texts[high - 1])), tokens):
+                break
+            low, high = (low, high + 1) if up <= down else (low - 1, high)
+        batch = texts[low:high]
+        del texts[low:high]
+        self._waiting.difference_update(batch)
+        return batch
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UnavailableError("the embedder is shutting down")
+
+    def _fits(self, count: int, longest: int, tokens: int) -> bool:
+        padded = count * longest
+        return padded <= self._batch_tokens and padded - tokens <= max(_FREE_PADDING, padded * _PADDING_SHARE)

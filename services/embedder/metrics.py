@@ -1,0 +1,53 @@
+"""Prometheus metrics of the embedder."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class EmbedderMetrics:
+    """The counters; one instance a registry. The label `lane` is query or bulk."""
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self.requests = Counter(
+            "memoryd_embedder_requests",
+            "Embed calls by how they ended: ok, invalid, rejected, expired, cancelled, failed.",
+            ["lane", "outcome"],
+            registry=registry,
+        )
+        self.tokens = Counter("memoryd_embedder_tokens", "Tokens embedded.", ["lane"], registry=registry)
+        self.padding = Counter(
+            "memoryd_embedder_padding_tokens", "Padding computed beside them.", ["lane"], registry=registry
+        )
+        self.reserved = Gauge(
+            "memoryd_embedder_reserved_tokens", "Tokens of the calls in a lane, about.", ["lane"], registry=registry
+        )
+        self.waiting = Gauge(
+            "memoryd_embedder_waiting_texts", "Texts that wait for a batch.", ["lane"], registry=registry
+        )
+        self.queue_seconds = Histogram(
+            "memoryd_embedder_queue_seconds",
+            "Time from a call's tokenisation to the batch of its first text.",
+            ["lane"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.batch_seconds = Histogram(
+            "memoryd_embedder_batch_seconds", "Time of one batch.", ["lane"], buckets=_SECONDS, registry=registry
+        )
+        self.worker_failures = Counter(
+            "memoryd_embedder_worker_failures",
+            "Batches that raised, before they were split.",
+            ["lane"],
+            registry=registry,
+        )
+
+
+@cache
+def process_metrics() -> EmbedderMetrics:
+    """Give the process's own, in the default registry: several services of one process share them."""
+    return EmbedderMetrics()

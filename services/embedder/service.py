@@ -1,0 +1,161 @@
+"""The embedder's use cases: embed in two lanes, rerank, describe the model."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+
+from memoryd.domain.queries import ModelInfo
+from memoryd.errors import DeadlineExceededError, InvalidInputError, MemorydError, UnavailableError, UnimplementedError
+from memoryd.ports import Embeddings, Lane, TextKind, Tokenizer
+from services.embedder.engines.engine import Engine, Reranker
+from services.embedder.lane import Lane as Queue
+from services.embedder.metrics import EmbedderMetrics, process_metrics
+from services.embedder.requests import Request, TokenIds
+from services.embedder.rerank import RerankQueue
+from services.embedder.settings import EmbedderSettings
+from services.embedder.workers import Workers
+
+_WARM_UP = "The kettle was on when the first guests came up the path."
+_OUTCOMES = {
+    "INVALID_INPUT": "invalid",
+    "RESOURCE_EXHAUSTED": "rejected",
+    "DEADLINE_EXCEEDED": "expired",
+}
+_BYTES_A_TOKEN = 4  # roughly, in English and in Chinese
+_JOIN_SECONDS = 10.0
+
+
+class EmbedderService:
+    """The Embedder port on an engine. Call `start` first."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: EmbedderSettings,
+        *,
+        reranker: Reranker | None = None,
+        metrics: EmbedderMetrics | None = None,
+    ) -> None:
+        self._engine, self._settings = engine, settings
+        self._metrics = metrics or process_metrics()
+        self._rerank = (
+            RerankQueue(reranker, batch=settings.rerank_batch, waiting=settings.rerank_queue) if reranker else None
+        )
+        self._queues = {
+            lane: Queue(lane, batch_tokens=settings.batch_tokens, queue_tokens=settings.queue_tokens) for lane in Lane
+        }
+        for lane, queue in self._queues.items():
+            self._metrics.reserved.labels(lane).set_function(partial(getattr, queue, "reserved"))
+            self._metrics.waiting.labels(lane).set_function(partial(getattr, queue, "waiting"))
+        (probe,) = engine.tokenizer.ids([_WARM_UP], TextKind.PASSAGE)
+        self._workers = [
+            Workers(self._queues[Lane.QUERY], engine, self._metrics, threads=1, probe=probe),
+            Workers(
+                self._queues[Lane.BULK],
+                engine,
+                self._metrics,
+                threads=settings.bulk_threads or _cores(),
+                probe=probe,
+                nice=settings.bulk_nice,
+            ),
+        ]
+        # A thread a lane: a query's tokenisation does not wait for that of bulk texts either.
+        self._tokenising = {lane: ThreadPoolExecutor(1, thread_name_prefix=f"tokenise-{lane}") for lane in Lane}
+
+    async def start(self) -> None:
+        """Start the threads and embed a first text in each lane. Raises ModelError, UnavailableError."""
+        for workers in self._workers:
+            workers.start()
+        for lane in Lane:
+            await self.embed([_WARM_UP], kind=TextKind.PASSAGE, lane=lane, timeout=self._settings.warm_up_timeout)
+
+    async def info(self) -> ModelInfo:
+        """Describe the model."""
+        return self._engine.info
+
+    async def tokenizer(self) -> Tokenizer:
+        """Give the model's tokenizer."""
+        return self._engine.tokenizer
+
+    async def embed(self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float) -> Embeddings:
+        """Embed texts within `timeout` seconds; see the port for its errors."""
+        outcome = "failed"
+        try:
+            embeddings = await self._embed(texts, kind, self._queues[lane], timeout)
+            outcome = "ok"
+        except asyncio.CancelledError:
+            outcome = "cancelled"
+            raise
+        except MemorydError as error:
+            outcome = _OUTCOMES.get(error.reason, outcome)
+            raise
+        finally:
+            self._metrics.requests.labels(lane, outcome).inc()
+        return embeddings
+
+    async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
+        """Score texts against a query, 0 to 1 each. Raises UnimplementedError where no cross-encoder is configured."""
+        if self._rerank is None:
+            raise UnimplementedError(
+                "no cross-encoder is configured: set MEMORYD_EMBEDDER_CROSS_ENCODER to a model, or rerank without one"
+            )
+        return await self._rerank.score(query, texts, timeout) if texts else []
+
+    async def close(self) -> None:
+        """Refuse what is queued, end after the batches that run."""
+        for queue in self._queues.values():
+            for request in queue.close():
+                request.fail(UnavailableError("the embedder is shutting down"))
+        for executor in self._tokenising.values():
+            executor.shutdown(wait=False)  # calls that are being tokenised find their lane closed
+        for workers in self._workers:
+            await asyncio.to_thread(workers.join, _JOIN_SECONDS)
+        if self._rerank is not None:
+            await asyncio.to_thread(self._rerank.close)
+
+    async def _embed(self, texts: Sequence[str], kind: TextKind, queue: Queue, timeout: float) -> Embeddings:
+        if not texts:
+            return Embeddings(np.empty((0, self._engine.info.dimensions), np.float32), 0)
+        if timeout <= 0:
+            raise DeadlineExceededError("the deadline had passed before the texts were embedded")
+        deadline = time.monotonic() + timeout
+        estimate = sum(len(text) if text.isascii() else len(text.encode(errors="replace")) for text in texts)
+        reserved = estimate // _BYTES_A_TOKEN
+        queue.reserve(reserved)
+        request = None
+        try:
+            async with asyncio.timeout(timeout):
+                ids = await asyncio.get_running_loop().run_in_executor(
+                    self._tokenising[Lane(queue.name)], self._engine.tokenizer.ids, texts, kind
+                )
+                self._check_window(ids)
+                request = Request(ids, self._engine.info.dimensions, deadline)
+                queue.put(request)
+                return Embeddings(await request.result(), request.tokens)
+        except TimeoutError:
+            raise DeadlineExceededError(f"{len(texts)} texts were not embedded within {timeout:.3g} s") from None
+        finally:
+            if request is not None:
+                request.abandon()
+                queue.remove(request)
+            queue.release(reserved)
+
+    def _check_window(self, ids: Sequence[TokenIds]) -> None:
+        window = self._engine.info.window
+        for index, each in enumerate(ids):
+            if len(each) > window:
+                raise InvalidInputError(
+                    f"text {index} has {len(each)} tokens with its prompt, the model's window is {window}: split it",
+                    index=str(index),
+                )
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))  # a container may be bound to fewer than there are

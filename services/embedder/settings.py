@@ -1,0 +1,68 @@
+"""Settings of the embedder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from memoryd.models.spec import DEFAULT_MODEL, Variant
+
+
+class EmbedderSettings(BaseSettings):
+    """Every field is also an environment variable: MEMORYD_EMBEDDER_ and its name in capitals. Times are in seconds."""
+
+    # `model_` is pydantic's prefix; two of our fields begin with it.
+    model_config = SettingsConfigDict(env_prefix="MEMORYD_EMBEDDER_", frozen=True, protected_namespaces=())
+
+    engine: Literal["onnx", "sentence-transformers"] = Field(
+        default="onnx", description="What runs the model; sentence-transformers needs the extra `torch`."
+    )
+    model: str = Field(
+        default=DEFAULT_MODEL,
+        description="A model that `memoryd model prepare` makes; for sentence-transformers any hub model or folder.",
+    )
+    model_dir: Path | None = Field(
+        default=None,
+        description="The prepared model's folder; default: $MEMORYD_MODEL_DIR, else one in the user's cache home.",
+    )
+    variant: Literal[Variant.INT8, Variant.FP32] = Field(
+        default=Variant.INT8, description="Which prepared variant the engine onnx loads by default."
+    )
+    query_prompt: str | None = Field(
+        default=None, description="sentence-transformers: stands before every query; default: the model's own."
+    )
+    passage_prompt: str | None = Field(
+        default=None, description="sentence-transformers: stands before every passage; default: the model's own."
+    )
+    unrelated: float | None = Field(
+        default=None,
+        ge=-1,
+        le=1,
+        description="sentence-transformers: typical cosine of unrelated texts; default: the known model's, else .1.",
+    )
+    related: float | None = Field(
+        default=None,
+        ge=-1,
+        le=1,
+        description="sentence-transformers: typical cosine of a question and its answer; default likewise, else .7.",
+    )
+    device: str = Field(default="cpu", description="sentence-transformers: cpu, cuda, cuda:1, …")
+    cross_encoder: str = Field(
+        default="", description="A hub model or local folder that Rerank runs (extra `torch`); empty: none."
+    )
+    bulk_threads: NonNegativeInt = Field(default=0, description="Threads of the bulk lane; 0: one a core.")
+    bulk_nice: int = Field(
+        default=10, ge=0, le=19, description="How far bulk threads give way to all others, queries first (Linux)."
+    )
+    batch_tokens: PositiveInt = Field(default=1024, description="Most tokens of a batch, padding included.")
+    queue_tokens: PositiveInt = Field(
+        default=262_144, description="Most tokens that wait in a lane; what comes then is refused."
+    )
+    rerank_batch: PositiveInt = Field(default=16, description="Texts that the cross-encoder scores at a time.")
+    rerank_queue: PositiveInt = Field(
+        default=16, description="Most rerank calls that wait; what comes then is refused."
+    )
+    warm_up_timeout: PositiveFloat = Field(default=60.0, description="How long the first batch may take at start.")

@@ -1,0 +1,125 @@
+"""The threads that run batches. Whatever happens in one, no caller is left waiting."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from memoryd.errors import InvalidInputError, UnavailableError
+from services.embedder.engines.engine import Engine
+from services.embedder.lane import Lane
+from services.embedder.metrics import EmbedderMetrics
+from services.embedder.requests import Request, Text
+
+_log = structlog.get_logger(__name__)
+
+
+class Workers:
+    """Threads that serve one lane."""
+
+    def __init__(
+        self, lane: Lane, engine: Engine, metrics: EmbedderMetrics, *, threads: int, probe: Sequence[int], nice: int = 0
+    ) -> None:
+        """Keep what they need.
+
+        Args:
+            lane: where batches come from.
+            engine: what runs them.
+            metrics: where they are counted.
+            threads: how many there are.
+            probe: token ids of a text that a working engine can embed.
+            nice: how far they give way to other threads.
+        """
+        self._lane, self._engine, self._metrics, self._probe, self._nice = lane, engine, metrics, probe, nice
+        self._threads = [
+            threading.Thread(target=self._run, name=f"embedder-{lane.name}-{index}", daemon=True)
+            for index in range(threads)
+        ]
+
+    def start(self) -> None:
+        """Start the threads."""
+        for thread in self._threads:
+            thread.start()
+
+    def join(self, seconds: float) -> None:
+        """Wait until the batches that run are done and the threads have ended; the lane must be closed."""
+        end = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def _run(self) -> None:
+        if self._nice:  # Linux: each thread has its own niceness
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._nice)
+        while (batch := self._lane.take()) is not None:
+            try:
+                self._observe_queue(batch)
+                self._embed(batch)
+            except BaseException as error:  # noqa: BLE001  (the thread must live on, and the callers get an answer)
+                _log.exception("embedder worker failed", lane=self._lane.name)
+                for text in batch:
+                    text.request.fail(_engine_failed(error))
+
+    def _embed(self, batch: list[Text]) -> None:
+        """Run a batch; where it fails, halves of it, down to the text that is to blame."""
+        try:
+            vectors = self._encode(batch)
+        except BaseException as error:  # noqa: BLE001  (as in _run)
+            self._metrics.worker_failures.labels(self._lane.name).inc()
+            if len(batch) == 1:
+                batch[0].request.fail(self._blame(batch[0], error))
+                return
+            middle = len(batch) // 2
+            for half in (batch[:middle], batch[middle:]):
+                if wanted := [text for text in half if not text.request.over]:
+                    self._embed(wanted)
+            return
+        for text, vector in zip(batch, vectors, strict=True):
+            text.request.put(text.index, vector)
+
+    def _encode(self, batch: Sequence[Text]) -> NDArray[np.float32]:
+        ids = [text.ids for text in batch]
+        began = time.perf_counter()
+        vectors = self._engine.encode(ids)
+        lane, tokens = self._lane.name, sum(map(len, ids))
+        self._metrics.batch_seconds.labels(lane).observe(time.perf_counter() - began)
+        self._metrics.tokens.labels(lane).inc(tokens)
+        self._metrics.padding.labels(lane).inc(len(ids) * max(map(len, ids)) - tokens)
+        if not np.isfinite(vectors).all():
+            raise ValueError("the model gave values that are not finite")
+        return vectors
+
+    def _blame(self, text: Text, error: BaseException) -> Exception:
+        """Tell a text that the model fails on from an engine that fails on everything."""
+        _log.warning("embedding failed", lane=self._lane.name, tokens=len(text.ids), exc_info=error)
+        try:
+            sound = bool(np.isfinite(self._engine.encode([self._probe])).all())
+        except BaseException:  # noqa: BLE001  (as in _run)
+            sound = False
+        if not sound:
+            return _engine_failed(error)
+        return InvalidInputError(
+            f"text {text.index} can't be embedded: the model fails on it. Leave it out or change it.",
+            index=str(text.index),
+        )
+
+    def _observe_queue(self, batch: Sequence[Text]) -> None:
+        now = time.monotonic()
+        for request in {text.request for text in batch}:
+            self._observe_once(request, now)
+
+    def _observe_once(self, request: Request, now: float) -> None:
+        if request.first_batch is None:
+            request.first_batch = now
+            self._metrics.queue_seconds.labels(self._lane.name).observe(now - request.created)
+
+
+def _engine_failed(error: BaseException) -> UnavailableError:
+    failed = UnavailableError("the embedding engine failed: see the embedder's log, then try again")
+    failed.__cause__ = error
+    return failed

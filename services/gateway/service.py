@@ -1,0 +1,138 @@
+"""The use cases of the gateway: what an agent may ask of its memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from memoryd.domain.names import Scope
+from memoryd.domain.queries import Chat, ModelInfo, SearchAnswer, SearchQuery
+from memoryd.errors import MemorydError, PreconditionFailedError
+from memoryd.ports import Embedder, Indexing, IndexStatus, Searcher, Workspace
+from services.gateway.excerpts import Excerpt, excerpt
+from services.gateway.settings import GatewaySettings
+from services.gateway.validation import checked_path, checked_query, refuse
+
+DEFAULT_LINES = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A search's answer; `query` is what was asked."""
+
+    query: SearchQuery
+    answer: SearchAnswer
+
+    @property
+    def fallback(self) -> bool:
+        """Whether something other than what was asked for was done."""
+        return bool(self.answer.degraded) or self.answer.mode is not self.query.mode
+
+    @property
+    def stale(self) -> bool:
+        """Whether changes of the workspace are not yet searchable."""
+        return self.answer.pending > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What memory_get is asked; the field's meanings and defaults are in memory.proto."""
+
+    path: str
+    first: int = 1
+    lines: int = DEFAULT_LINES
+    expected_hash: str = ""
+    chat: Chat = Chat.DIRECT
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What memory_get answers; `hash` is empty where there is no such file, or none that this caller may see."""
+
+    path: str
+    first: int
+    excerpt: Excerpt
+    hash: str
+
+    @property
+    def found(self) -> bool:
+        """Whether there is such a file."""
+        return bool(self.hash)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceState:
+    """The state of one workspace; `problem` says why its folder can't be read now, empty where it can."""
+
+    index: IndexStatus
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The state of several workspaces; `model` is None while the embedder does not answer."""
+
+    workspaces: tuple[WorkspaceState, ...]
+    model: ModelInfo | None
+    disk_bytes: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayService:
+    """Answers for scopes that the caller's key covers (`memoryd.auth`)."""
+
+    searcher: Searcher
+    indexing: Indexing
+    workspace: Workspace
+    embedder: Embedder
+    settings: GatewaySettings
+
+    async def search(self, scope: Scope, query: SearchQuery, *, timeout: float) -> Found:
+        """Search within `timeout` seconds. Raises InvalidInputError for a field out of bounds."""
+        query = checked_query(query)
+        margin = min(self.settings.margin, timeout / 2)
+        return Found(query, await self.searcher.search(scope, query, timeout=timeout - margin))
+
+    async def get(self, scope: Scope, read: Read) -> Content:
+        """Read lines of a file; a file that does not exist is an answer, not an error.
+
+        Raises InvalidInputError for a path that breaks a rule, PreconditionFailedError with `current_hash` in its
+        details where the file's hash is not the expected one.
+        """
+        path = checked_path("path", read.path)
+        for field, number in (("from", read.first), ("lines", read.lines)):
+            if number < 1:
+                refuse(field, number, "is out of range; it must be 1 or more")
+        file = await self.workspace.read(scope, path)
+        if file is None or (file.private and read.chat is not Chat.DIRECT):
+            return Content(path, read.first, Excerpt("", lines=0, truncated=False, next_from=None), hash="")
+        if read.expected_hash and read.expected_hash.lower() != file.hash:
+            raise PreconditionFailedError(
+                f"{path} has changed: its hash is now {file.hash}; read it again and decide anew",
+                reason="HASH_MISMATCH",
+                current_hash=file.hash,
+            )
+        return Content(path, read.first, excerpt(file.text, read.first, read.lines), file.hash)
+
+    async def status(self, scopes: Iterable[Scope]) -> State:
+        """Report on workspaces, by name."""
+        return State(
+            workspaces=tuple([await self._state(scope) for scope in sorted(scopes)]),
+            model=await self._model(),
+            disk_bytes=await self.indexing.disk_bytes(),
+            version=version("memoryd"),
+        )
+
+    async def _state(self, scope: Scope) -> WorkspaceState:
+        problem = await self.workspace.problem(scope)
+        return WorkspaceState(await self.indexing.status(scope), problem.detail if problem else "")
+
+    async def _model(self) -> ModelInfo | None:
+        try:
+            async with asyncio.timeout(self.settings.info_timeout):
+                return await self.embedder.info()
+        except (MemorydError, TimeoutError):
+            return None

@@ -1,0 +1,110 @@
+"""The bounds of a request. Each message names the field, the value and what is allowed."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from dataclasses import replace
+from datetime import date
+from typing import NoReturn
+
+from memoryd.domain.paths import PathError, check_path
+from memoryd.domain.queries import MAX_RESULTS, Freshness, SearchQuery
+from memoryd.errors import InvalidInputError
+
+MAX_QUERY = 8000  # characters; no embedding window holds more
+MAX_TYPED = 16
+MAX_WAIT = 30.0  # seconds
+_SHOWN = 80  # characters of a refused value that its message repeats
+
+
+def checked_query(query: SearchQuery) -> SearchQuery:
+    """Bring a query's paths into normal form. Raises InvalidInputError for the first field out of bounds."""
+    _text("query", query.text)
+    _within("max_results", query.max_results, 1, MAX_RESULTS)
+    _within("min_score", query.min_score, 0, 1)
+    if query.mmr_lambda is not None:
+        _within("mmr_lambda", query.mmr_lambda, 0, 1)
+    half_life = query.decay_half_life_days
+    if half_life is not None and not (math.isfinite(half_life) and half_life > 0):
+        refuse("decay_half_life_days", half_life, "must be a number of days above 0, such as 30")
+    _dates(query.since, query.until)
+    if len(query.typed) > MAX_TYPED:
+        refuse("typed", len(query.typed), f"sub-queries are too many; at most {MAX_TYPED} are allowed")
+    for index, typed in enumerate(query.typed):
+        _text(f"typed[{index}].text", typed.text)
+    return replace(
+        query,
+        path_prefix=_prefix(query.path_prefix),
+        freshness=query.freshness and _freshness(query.freshness),
+    )
+
+
+def checked_path(field: str, path: str) -> str:
+    """Bring a path into normal form. Raises InvalidInputError that names the rule it breaks."""
+    try:
+        return check_path(path)
+    except PathError as error:
+        raise InvalidInputError(f"{field}: {error}", field=field, rule=error.rule) from error
+
+
+def refuse(field: str, value: object, rule: str) -> NoReturn:
+    """Raise InvalidInputError for a field's value."""
+    shown = repr(value) if isinstance(value, str) else str(value)
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+    raise InvalidInputError(f"{field}: {shown} {rule}", field=field)
+
+
+def _text(field: str, text: str) -> None:
+    if not text.strip():
+        refuse(field, text, "is blank; say what to look for")
+    if len(text) > MAX_QUERY:
+        refuse(field, len(text), f"characters are too many; at most {MAX_QUERY} are allowed")
+
+
+def _within(field: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:  # so that NaN fails
+        refuse(field, value, f"is out of range; it must be from {low} to {high}")
+
+
+def _dates(since: str, until: str) -> None:
+    for field, value in (("since", since), ("until", until)):
+        if value and not _is_date(value):
+            refuse(field, value, "is not a date; write YYYY-MM-DD")
+    if since and until and since > until:
+        refuse("since", since, f"is after until, {until!r}; nothing can lie between them")
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text  # fromisoformat alone takes 20260305 and 2026-W10-4 too
+    except ValueError:
+        return False
+
+
+def _prefix(prefix: str) -> str:
+    normal = unicodedata.normalize("NFC", prefix)
+    rules = (
+        (normal.startswith("/"), "is absolute"),
+        ("\\" in normal, "contains a backslash"),
+        ("\0" in normal, "contains a NUL character"),
+        (".." in normal.split("/"), "contains '..'"),
+    )
+    for broken, what in rules:
+        if broken:
+            refuse(
+                "path_prefix", prefix, f"{what}; give the start of a path in the workspace, such as memory/projects/"
+            )
+    while normal.startswith("./"):
+        normal = normal[2:]
+    return normal
+
+
+def _freshness(freshness: Freshness) -> Freshness:
+    if not 0 <= freshness.wait <= MAX_WAIT:
+        refuse(
+            "freshness.wait_ms",
+            round(freshness.wait * 1000),
+            f"is out of range; it must be from 0 to {MAX_WAIT * 1000:.0f}",
+        )
+    return replace(freshness, path=checked_path("freshness.path", freshness.path))

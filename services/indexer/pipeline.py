@@ -1,0 +1,80 @@
+"""The pipeline: while one group is written, the next is embedded and the one after it is composed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from services.indexer.compose import Composer
+from services.indexer.embed import EmbedStage
+from services.indexer.jobs import Group
+from services.indexer.metrics import IndexerMetrics
+from services.indexer.settle import Settler
+from services.indexer.waiting import unless
+from services.indexer.write import WriteStage
+
+# Groups between embedding and writing. Before embedding none waits: it is composed as late as possible, so that a live
+# edit finds room in it.
+_EMBEDDED = 1
+
+
+class Pipeline:
+    """Three stages and the hand-overs between them."""
+
+    def __init__(
+        self, composer: Composer, embed: EmbedStage, write: WriteStage, settler: Settler, metrics: IndexerMetrics
+    ) -> None:
+        self._composer, self._embed, self._write = composer, embed, write
+        self._settler, self._metrics = settler, metrics
+        self._stopping = asyncio.Event()
+        self._room = asyncio.Semaphore(1)
+        self._composed: asyncio.Queue[Group | None] = asyncio.Queue(1)
+        self._embedded: asyncio.Queue[Group | None] = asyncio.Queue(_EMBEDDED)
+
+    def stop(self) -> None:
+        """Take in no more; `run` returns when what is in work is written."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Index until stopped. What is not written when this is cancelled is delivered again."""
+        async with asyncio.TaskGroup() as stages:
+            stages.create_task(self._composing())
+            stages.create_task(self._embedding())
+            stages.create_task(self._writing())
+
+    async def _composing(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            await unless(self._stopping, asyncio.sleep(self._settler.pause(failures)))
+            await self._room.acquire()
+            try:
+                with self._metrics.seconds.labels("compose").time():
+                    group = await self._composer.compose(self._stopping)
+                failures = 0
+            except Exception as error:  # noqa: BLE001  (the file log does not answer, in whatever way)
+                self._settler.failed("fetch", error)
+                failures, group = failures + 1, Group()
+            if group.live:
+                await self._composed.put(group)
+            else:
+                self._room.release()
+        await self._composer.release()
+        await self._composed.put(None)
+
+    async def _embedding(self) -> None:
+        while (group := await self._composed.get()) is not None:
+            self._room.release()
+            await self._do("embed", self._embed.run, group)
+            await self._embedded.put(group)
+        await self._embedded.put(None)
+
+    async def _writing(self) -> None:
+        while (group := await self._embedded.get()) is not None:
+            await self._do("write", self._write.run, group)
+
+    async def _do(self, name: str, stage: Callable[[Group], Awaitable[None]], group: Group) -> None:
+        with self._metrics.seconds.labels(name).time():
+            try:
+                await stage(group)
+            except Exception as error:  # noqa: BLE001  (a stage ends jobs itself; a fault of its own ends no pipeline)
+                await self._settler.retry(group.jobs, error, name)

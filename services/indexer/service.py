@@ -1,0 +1,227 @@
+"""The indexer's use cases: keep the indexes equal to the file log, and tell what is indexed."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+
+import structlog
+
+from memoryd.domain.chunking import Limits
+from memoryd.domain.names import Scope
+from memoryd.domain.outlines import Outline
+from memoryd.errors import ConflictError, UnavailableError
+from memoryd.ports import (
+    Embedder,
+    FileLog,
+    Indexing,
+    IndexStatus,
+    Manifest,
+    QuarantinedFile,
+    TextStore,
+    VectorStore,
+    Workspace,
+)
+from services.indexer.compose import Composer
+from services.indexer.embed import EmbedStage
+from services.indexer.metrics import IndexerMetrics, default_metrics
+from services.indexer.pipeline import Pipeline
+from services.indexer.prepare import Preparer
+from services.indexer.settings import IndexerSettings
+from services.indexer.settle import Settler
+from services.indexer.sweeper import Sweeper
+from services.indexer.vectors import Vectorizer
+from services.indexer.write import WriteStage
+
+# Other replicas settle states, too: look again even where nothing ended here.
+_LOOK_AGAIN = 1.0
+# For tasks to end that were cancelled.
+_LAST_WAIT = 5.0
+# Counting costs a little: no more often than this, after something has ended.
+_REPORT_EVERY = 0.1
+
+_log = structlog.get_logger(__name__)
+
+
+class Indexer(Indexing):
+    """One replica of the indexer, of one generation.
+
+    Args:
+        log: the file log.
+        manifest: the outlines.
+        vectors: the vector store.
+        texts: the text store.
+        embedder: the generation's model.
+        settings: see `IndexerSettings`.
+        workspace: compares the folders with the file log; None where no folder is reached from here.
+        disk_bytes: measures the indexes; None where they are elsewhere.
+        metrics: None for those of the process.
+        clock: monotonic seconds.
+    """
+
+    def __init__(  # noqa: PLR0913  (a use case names its ports one by one)
+        self,
+        *,
+        log: FileLog,
+        manifest: Manifest,
+        vectors: VectorStore,
+        texts: TextStore,
+        embedder: Embedder,
+        settings: IndexerSettings,
+        workspace: Workspace | None = None,
+        disk_bytes: Callable[[], Awaitable[int]] | None = None,
+        metrics: IndexerMetrics | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log, self._manifest, self._vectors, self._texts = log, manifest, vectors, texts
+        self._embedder, self._settings, self._workspace = embedder, settings, workspace
+        self._disk_bytes, self._clock = disk_bytes, clock
+        self._metrics = metrics or default_metrics()
+        self._settler = Settler(manifest, settings, self._metrics)
+        self.sweeper = Sweeper(
+            manifest=manifest,
+            stores=(vectors, texts),
+            settings=settings,
+            metrics=self._metrics,
+            settler=self._settler,
+            clock=clock,
+        )
+        self._preparer: Preparer | None = None
+        self._pipeline: Pipeline | None = None
+        self._indexing: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to index and to sweep. Raises UnavailableError where the file log or the embedder does not answer."""
+        await self._log.subscribe(self._settings.consumer)
+        window = (await self._embedder.info()).window
+        tokens = self._settings.chunk_tokens
+        limits = Limits(target_tokens=tokens, max_tokens=window)
+        self._preparer = Preparer(await self._embedder.tokenizer(), limits)
+        self._pipeline = self._build(self._preparer)
+        self._indexing = asyncio.create_task(self._pipeline.run(), name="indexing")
+        self._sweeping = asyncio.create_task(self.sweeper.run(), name="sweeping")
+
+    def _build(self, preparer: Preparer) -> Pipeline:
+        vectorizer = Vectorizer(self._vectors, self._embedder, self._settings, self._metrics)
+        composer = Composer(
+            log=self._log,
+            manifest=self._manifest,
+            preparer=preparer,
+            vectors=vectorizer,
+            settler=self._settler,
+            settings=self._settings,
+            clock=self._clock,
+        )
+        write = WriteStage(
+            vectors=self._vectors,
+            texts=self._texts,
+            manifest=self._manifest,
+            sweeper=self.sweeper,
+            settler=self._settler,
+            settings=self._settings,
+            metrics=self._metrics,
+        )
+        embed = EmbedStage(vectorizer, self._settler, self._settings)
+        return Pipeline(composer, embed, write, self._settler, self._metrics)
+
+    async def stop(self, timeout: float) -> None:
+        """Take in no more, finish what is in work within `timeout` seconds, abandon the rest: it is delivered again."""
+        if self._pipeline is None or self._indexing is None or self._sweeping is None:
+            return
+        tasks = {self._indexing, self._sweeping}
+        self._pipeline.stop()
+        self._sweeping.cancel()
+        await asyncio.wait({self._indexing}, timeout=timeout)
+        if not self._indexing.done():
+            _log.warning("indexing stopped in the middle; it goes on after the next start", waited=timeout)
+            self._indexing.cancel()
+        ended, _ = await asyncio.wait(tasks, timeout=_LAST_WAIT)
+        for task in ended:
+            if not task.cancelled() and (error := task.exception()):
+                _log.error("a part of the indexer had failed", part=task.get_name(), exc_info=error)
+        if self._preparer is not None:
+            self._preparer.close()
+
+    async def closed(self) -> None:
+        """Wait until indexing ends; raises what ended it, if that was not `stop`."""
+        if self._indexing is not None:
+            await asyncio.shield(self._indexing)
+
+    async def status(self, scope: Scope) -> IndexStatus:
+        """Report what is indexed and what is pending.
+
+        A file that is set aside does not count as indexed, though chunks of its last good state are still found.
+        """
+        # Before the view: a state is settled after its commit, so what is not pending is in the view.
+        pending = await self._log.pending(self._settings.consumer, scope)
+        view = await self._manifest.view(scope)
+        outlines = [outline for outline in view.outlines.values() if not outline.deleted]
+        return IndexStatus(
+            scope=scope,
+            files=sum(outline.problem is None for outline in outlines),
+            chunks=sum(len(outline.chunks) for outline in outlines),
+            pending=pending,
+            quarantined=tuple(_quarantined(outlines)),
+            revision=f"{view.sequence:x}",
+        )
+
+    async def disk_bytes(self) -> int:
+        """Bytes that the indexes use; 0 where unknown."""
+        return await self._disk_bytes() if self._disk_bytes else 0
+
+    async def progress(self, scope: Scope, timeout: float = math.inf) -> AsyncIterator[IndexStatus]:
+        """Report the status, now and after changes, until nothing is pending or `timeout` seconds are over."""
+        deadline = self._clock() + timeout
+        while True:
+            ended = self._settler.next_end
+            status = await self.status(scope)
+            yield status
+            left = deadline - self._clock()
+            if not status.pending or left <= 0:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, _LOOK_AGAIN)):
+                    await ended.wait()
+                await asyncio.sleep(min(left, _REPORT_EVERY))
+
+    async def wait_idle(self, scope: Scope, timeout: float) -> IndexStatus:
+        """Wait until nothing is pending, at most `timeout` seconds; returns the last status."""
+        status = await self.status(scope)
+        if status.pending:
+            async for status in self.progress(scope, timeout):  # noqa: B007  (the last one is returned)
+                pass
+        return status
+
+    async def sync(self, scope: Scope, timeout: float) -> tuple[int, int]:
+        """Compare a folder with the file log and wait until what differs is searchable.
+
+        Returns how many file states were put, and how many are still pending when the time is over.
+        """
+        if self._workspace is None:
+            raise UnavailableError(f"no folder of {scope} is reached from this indexer: start its workspace service")
+        began = self._clock()
+        changed = await self._workspace.sync(scope, timeout)
+        status = await self.wait_idle(scope, max(timeout - (self._clock() - began), 0.0))
+        return changed, status.pending
+
+    async def reindex(self, scope: Scope) -> int:
+        """Put every file of a workspace into the queue again, under new revisions; returns how many."""
+        count = 0
+        async for listed in self._log.scan(scope):
+            logged = await self._log.get(listed.state.key)
+            if logged is None or logged.state.deleted:
+                continue
+            try:
+                await self._log.put(logged.state, expected=logged.revision, live=False)
+            except ConflictError:
+                continue  # a newer state has come, and is in the queue
+            count += 1
+        return count
+
+
+def _quarantined(outlines: list[Outline]) -> list[QuarantinedFile]:
+    return [QuarantinedFile(outline.key.path, outline.problem) for outline in outlines if outline.problem is not None]

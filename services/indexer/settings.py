@@ -1,0 +1,43 @@
+"""Settings of the indexer."""
+
+from __future__ import annotations
+
+from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from memoryd.domain.chunking import Limits
+
+
+class IndexerSettings(BaseSettings):
+    """Every field is also an environment variable: MEMORYD_INDEXER_ and its name in capitals. Times are in seconds."""
+
+    model_config = SettingsConfigDict(env_prefix="MEMORYD_INDEXER_")
+
+    consumer: str = Field(default="indexer", description="Name of the durable consumer; replicas share it.")
+    chunk_tokens: PositiveInt = Field(
+        default=Limits().target_tokens, description="Length that the chunker aims at, in tokens."
+    )
+    lease: PositiveFloat = Field(default=60.0, description="Lease that the file log gives a delivery: its setting.")
+    max_hold: PositiveFloat = Field(
+        default=900.0, description="Longest that one delivery is held, however often its lease is extended."
+    )
+    fetch_timeout: PositiveFloat = Field(default=5.0, description="How long one fetch waits for a first file state.")
+    embed_timeout: PositiveFloat = Field(default=20.0, description="Deadline of one call of the embedder.")
+    store_timeout: PositiveFloat = Field(default=20.0, description="Deadline of one call of a store or the manifest.")
+    group_seconds: PositiveFloat = Field(
+        default=0.5, description="Embedding time that one group is filled up to: how long a live edit may wait."
+    )
+    group_min_tokens: PositiveInt = Field(default=1024, description="Smallest bound of a group, in tokens.")
+    group_max_tokens: PositiveInt = Field(default=32_768, description="Largest bound of a group, in tokens.")
+    group_chunks: PositiveInt = Field(default=512, description="Most chunks of one group.")
+    group_files: PositiveInt = Field(default=64, description="Most file states fetched for one group.")
+    held_bytes: PositiveInt = Field(
+        default=32 * 2**20, description="Text of unfinished files held at a time; one larger file is held alone."
+    )
+    poison_after: PositiveInt = Field(
+        default=3, description="Permanent failures after which a file's newest state is set aside."
+    )
+    retry_base: PositiveFloat = Field(default=0.5, description="First delay after a transient failure; it doubles.")
+    retry_cap: PositiveFloat = Field(default=30.0, description="Longest delay after a transient failure.")
+    grace: float = Field(default=60.0, ge=0, description="Time from first seen unlisted to collected.")
+    sweep_interval: PositiveFloat = Field(default=900.0, description="Time between sweeps over everything.")

@@ -1,0 +1,87 @@
+"""Vectors of chunks: found again by text hash where a text was embedded before, else embedded."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.domain.chunks import Chunk
+from memoryd.errors import ResourceExhaustedError
+from memoryd.ports import Embedder, Embeddings, Lane, TextKind, VectorStore
+from services.indexer.failures import backoff
+from services.indexer.jobs import VectorKey, Vectors, vector_key
+from services.indexer.metrics import IndexerMetrics
+from services.indexer.settings import IndexerSettings
+
+# Vectors kept here cover the groups that are not written yet; the store knows the others.
+_RECENT = 4096
+# A full queue is back-pressure, no failure: wait for it a little before the file states are given back.
+_BUSY_TRIES, _BUSY_BASE, _BUSY_CAP = 5, 0.1, 2.0
+# Weight of the newest call in the running estimate of the embedder's speed.
+_NEWEST = 0.3
+
+
+class Vectorizer:
+    """The vectors of one generation; embeds only what nothing knows."""
+
+    def __init__(
+        self, store: VectorStore, embedder: Embedder, settings: IndexerSettings, metrics: IndexerMetrics
+    ) -> None:
+        self._store, self._embedder, self._settings, self._metrics = store, embedder, settings, metrics
+        self._recent: OrderedDict[VectorKey, NDArray[np.float32]] = OrderedDict()
+        self._tokens_per_second = 0.0
+
+    @property
+    def group_tokens(self) -> int:
+        """Tokens that fill one group: as many as are embedded in `group_seconds`, within the bounds."""
+        wanted = int(self._tokens_per_second * self._settings.group_seconds)
+        return min(max(wanted, self._settings.group_min_tokens), self._settings.group_max_tokens)
+
+    def recent(self, chunks: Sequence[Chunk]) -> Vectors:
+        """Find vectors of texts that were embedded a moment ago, of the same tenant."""
+        keys = set(map(vector_key, chunks))
+        return {key: self._recent[key] for key in keys if key in self._recent}
+
+    async def find(self, chunks: Sequence[Chunk]) -> Vectors:
+        """Find vectors that exist: of texts embedded a moment ago, or in the store, of the same tenant."""
+        found = self.recent(chunks)
+        wanted: dict[str, list[str]] = {}
+        for tenant, text_hash in dict.fromkeys(map(vector_key, chunks)):
+            if (tenant, text_hash) not in found:
+                wanted.setdefault(tenant, []).append(text_hash)
+        async with asyncio.timeout(self._settings.store_timeout):
+            for tenant, hashes in wanted.items():
+                stored = await self._store.vectors(tenant, hashes)
+                found.update({(tenant, text_hash): vector for text_hash, vector in stored.items()})
+        return found
+
+    async def embed(self, chunks: Sequence[Chunk], timeout: float) -> Vectors:
+        """Embed chunks in one call, equal texts once."""
+        vectors = self.recent(chunks)
+        texts = {vector_key(c): c.embedding_input for c in chunks if vector_key(c) not in vectors}
+        if not texts:
+            return vectors
+        began = time.perf_counter()
+        answer = await self._call(list(texts.values()), timeout)
+        speed = answer.tokens / max(time.perf_counter() - began, 1e-6)
+        self._tokens_per_second += (speed - self._tokens_per_second) * (_NEWEST if self._tokens_per_second else 1.0)
+        self._metrics.tokens.inc(answer.tokens)
+        new = dict(zip(texts, answer.vectors, strict=True))
+        self._recent.update(new)
+        while len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+        return vectors | new
+
+    async def _call(self, texts: list[str], timeout: float) -> Embeddings:
+        async with asyncio.timeout(timeout):
+            for attempt in range(1, _BUSY_TRIES):
+                try:
+                    return await self._embedder.embed(texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=timeout)
+                except ResourceExhaustedError:
+                    await asyncio.sleep(backoff(attempt, _BUSY_BASE, _BUSY_CAP))
+            return await self._embedder.embed(texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=timeout)

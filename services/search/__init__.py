@@ -1,0 +1,1 @@
+"""Search: query → legs → fuse → filter by outline → decay → answer."""

@@ -1,0 +1,111 @@
+"""The legs: two ways to find chunks, run side by side, each able to fail alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.domain.names import Scope
+from memoryd.domain.queries import Mode, SearchQuery, Stage
+from memoryd.domain.text import QueryWord, term_weights
+from memoryd.ports import Embedder, Filter, Hit, Lane, QueryTerm, TextKind, TextStore, VectorStore
+from services.search.settings import SearchSettings
+from services.search.stages import Stages
+from services.search.visibility import Visible, index_filter
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the legs found.
+
+    Attributes:
+        vector: visible hits by cosine; None where the leg did not run or failed.
+        text: visible hits by BM25; None likewise.
+        embedding: the query's vector, shape (dimensions,); None where there is none.
+    """
+
+    vector: list[Hit] | None
+    text: list[Hit] | None
+    embedding: NDArray[np.float32] | None
+
+    @property
+    def mode(self) -> Mode:
+        """The legs that ran."""
+        if self.vector is None:
+            return Mode.TEXT
+        return Mode.VECTOR if self.text is None else Mode.HYBRID
+
+
+@dataclass(frozen=True, slots=True)
+class Legs:
+    """Both legs on their stores."""
+
+    embedder: Embedder
+    vectors: VectorStore
+    texts: TextStore
+    settings: SearchSettings
+
+    async def run(
+        self, scope: Scope, query: SearchQuery, words: Sequence[QueryWord], visible: Visible, stages: Stages
+    ) -> Found:
+        """Run the legs that the query's mode asks for."""
+        where = index_filter(scope, query)
+        async with asyncio.TaskGroup() as group:
+            vector = group.create_task(self._vector(query, where, visible, stages))
+            text = group.create_task(self._text(query, words, where, visible, stages))
+        hits, embedding = vector.result()
+        return Found(vector=hits, text=text.result(), embedding=embedding)
+
+    async def _vector(
+        self, query: SearchQuery, where: Filter, visible: Visible, stages: Stages
+    ) -> tuple[list[Hit] | None, NDArray[np.float32] | None]:
+        if query.mode is Mode.TEXT:
+            return None, None
+        instead = "nothing" if query.mode is Mode.VECTOR else "the text leg alone"
+
+        async def embed(seconds: float) -> NDArray[np.float32]:
+            embeddings = await self.embedder.embed([query.text], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=seconds)
+            vector: NDArray[np.float32] = embeddings.vectors[0]
+            return vector
+
+        embedding = await stages.run(Stage.EMBED, embed, share=self.settings.embed_share, instead=instead)
+        if embedding is None:
+            return None, None
+
+        async def leg(_: float) -> list[Hit]:
+            return await self._enough(lambda limit: self.vectors.search(embedding, where, limit), visible)
+
+        hits = await stages.run(Stage.VECTOR, leg, share=self.settings.leg_share, instead=instead)
+        return hits, embedding
+
+    async def _text(
+        self, query: SearchQuery, words: Sequence[QueryWord], where: Filter, visible: Visible, stages: Stages
+    ) -> list[Hit] | None:
+        if query.mode is Mode.VECTOR:
+            return None
+        instead = "nothing" if query.mode is Mode.TEXT else "the vector leg alone"
+        terms = query_terms(words)
+
+        async def leg(_: float) -> list[Hit]:
+            return await self._enough(lambda limit: self.texts.search(terms, where, limit), visible)
+
+        return await stages.run(Stage.TEXT, leg, share=self.settings.leg_share, instead=instead)
+
+    async def _enough(self, search: Callable[[int], Awaitable[Sequence[Hit]]], visible: Visible) -> list[Hit]:
+        """Ask for more while candidates that the outlines don't list crowd out those that they do."""
+        limit = self.settings.depth
+        while True:
+            hits = await search(limit)
+            kept = visible.filter(hits)
+            if len(hits) < limit or len(kept) * 2 >= self.settings.depth or limit >= self.settings.max_depth:
+                return kept[: self.settings.depth]
+            limit *= 4
+
+
+def query_terms(words: Sequence[QueryWord]) -> list[QueryTerm]:
+    """Flatten the words of a query into the distinct terms that the text store looks up."""
+    return [QueryTerm(term, weight) for term, weight in term_weights(words).items()]

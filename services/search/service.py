@@ -1,0 +1,141 @@
+"""The use case of the search service."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memoryd.domain.files import FileKey
+from memoryd.domain.names import Scope
+from memoryd.domain.outlines import WorkspaceView
+from memoryd.domain.queries import Chat, CitationMode, ModelInfo, Rerank, SearchAnswer, SearchQuery, Stage
+from memoryd.domain.scores import Scored, decay, rank
+from memoryd.domain.text import QueryWord, analyze_query
+from memoryd.errors import UnavailableError, UnimplementedError
+from memoryd.ports import Embedder, FileLog, Manifest, TextStore, VectorStore
+from services.search.candidates import gather, word_weights
+from services.search.legs import Found, Legs
+from services.search.results import result
+from services.search.settings import SearchSettings
+from services.search.stages import Stages
+from services.search.visibility import Visible
+
+
+@dataclass(frozen=True, slots=True)
+class SearchService:
+    """Searches one generation. Implements `memoryd.ports.Searcher`."""
+
+    embedder: Embedder
+    vectors: VectorStore
+    texts: TextStore
+    manifest: Manifest
+    log: FileLog
+    consumer: str
+    settings: SearchSettings
+
+    async def search(self, scope: Scope, query: SearchQuery, *, timeout: float) -> SearchAnswer:
+        """Run a search within `timeout` seconds.
+
+        The outlines are fixed first, then the legs run, then candidates are filtered by those outlines: read in the
+        other order, a commit in between could leave neither state of a file complete.
+        """
+        refuse_unserved(query)
+        stages = Stages(timeout)
+        await self._wait(scope, query, stages)
+        pending = await self.log.pending(self.consumer, scope)
+        view = await self.manifest.view(scope)
+        visible = Visible(view, query)
+        words = analyze_query(query.text)
+        legs = Legs(self.embedder, self.vectors, self.texts, self.settings)
+        found = await legs.run(scope, query, words, visible, stages)
+        if found.vector is None and found.text is None:
+            raise UnavailableError(
+                "no search leg answered: "
+                + "; ".join(f"{d.stage}: {d.detail}" for d in stages.degraded)
+                + ". Try again; `memoryd status` shows what is down."
+            )
+        scored = await self._score(scope, query, words, visible, found, stages)
+        kept = [item for item in scored if item.score >= query.min_score][: query.max_results]
+        kept = await self._withhold(kept, query)
+        cited = query.citations is CitationMode.ON or (
+            query.citations is CitationMode.AUTO and query.chat is Chat.DIRECT
+        )
+        terms = {term for word in words for term in word.terms}
+        return SearchAnswer(
+            results=tuple(result(item, terms, cited=cited, explain=query.explain) for item in kept),
+            mode=found.mode,
+            model=await self._model() if found.vector is not None else None,
+            citations=cited,
+            pending=pending,
+            degraded=tuple(stages.degraded),
+            timings=stages.timings,
+            revision=f"{view.sequence:x}",
+        )
+
+    async def _wait(self, scope: Scope, query: SearchQuery, stages: Stages) -> None:
+        """Wait until the asked revision of a file is visible, or set aside, or the wait is over."""
+        wanted = query.freshness
+        if wanted is None:
+            return
+        end = time.monotonic() + min(wanted.wait, stages.left / 2)
+        while True:
+            view: WorkspaceView = await self.manifest.view(scope)
+            outline = view.outlines.get(wanted.path)
+            left = end - time.monotonic()
+            if (outline is not None and outline.revision >= wanted.at_least) or left <= 0:
+                return
+            await self.manifest.wait(scope, view.sequence, left)
+
+    async def _score(
+        self,
+        scope: Scope,
+        query: SearchQuery,
+        words: Sequence[QueryWord],
+        visible: Visible,
+        found: Found,
+        stages: Stages,
+    ) -> list[Scored]:
+        began = time.monotonic()
+        model = await self._model() if found.vector is not None else None
+        weights = await word_weights(self.embedder, words)
+        candidates = await gather(scope, words, weights, visible, found, self.vectors, stages)
+        scored = rank(
+            candidates,
+            unrelated=model.unrelated if model else 0.0,
+            related=model.related if model else 1.0,
+        )
+        stages.add(Stage.FUSE, time.monotonic() - began)
+        if query.decay_half_life_days is not None:
+            began = time.monotonic()
+            today = time.strftime("%Y-%m-%d", time.gmtime())
+            scored = decay(scored, query.decay_half_life_days, today, query.min_score)
+            stages.add(Stage.DECAY, time.monotonic() - began)
+        return scored
+
+    async def _withhold(self, scored: list[Scored], query: SearchQuery) -> list[Scored]:
+        """Read privacy flags afresh where others listen: a file made private a moment ago must not be shown."""
+        if query.chat is Chat.DIRECT:
+            return scored
+        keys: set[FileKey] = {item.candidate.chunk.key for item in scored}
+        fresh = {key: await self.manifest.outline(key) for key in keys}
+        return [
+            item
+            for item in scored
+            if (outline := fresh[item.candidate.chunk.key]) is not None and not outline.private and not outline.deleted
+        ]
+
+    async def _model(self) -> ModelInfo:
+        return await self.embedder.info()
+
+
+def refuse_unserved(query: SearchQuery) -> None:
+    """Refuse, by name, the fields of the contract that this version does not serve."""
+    unserved = {
+        "typed": bool(query.typed),
+        "mmr_lambda": query.mmr_lambda is not None,
+        "rerank=on": query.rerank is Rerank.ON,
+    }
+    for name, used in unserved.items():
+        if used:
+            raise UnimplementedError(f"{name} is not served by this version; leave it out", field=name)

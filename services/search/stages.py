@@ -1,0 +1,69 @@
+"""Stages: each has its own deadline out of the call's, its time is kept, and its failure is reported, not raised."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import structlog
+from prometheus_client import Counter, Histogram
+
+from memoryd.domain.queries import Degraded, Stage
+from memoryd.errors import MemorydError
+
+T = TypeVar("T")
+
+_log = structlog.get_logger(__name__)
+
+STAGE_SECONDS = Histogram(
+    "memoryd_search_stage_seconds",
+    "Time of each search stage.",
+    ["stage"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+)
+STAGE_DEGRADED = Counter("memoryd_search_degraded_total", "Search stages that were skipped.", ["stage", "reason"])
+
+
+class Stages:
+    """The stages of one search."""
+
+    def __init__(self, timeout: float) -> None:
+        """Begin a search that has `timeout` seconds."""
+        self._end = time.monotonic() + timeout
+        self.timings: dict[Stage, float] = {}
+        self.degraded: list[Degraded] = []
+
+    @property
+    def left(self) -> float:
+        """Seconds until the call's deadline, at least 0."""
+        return max(self._end - time.monotonic(), 0.0)
+
+    async def run(self, stage: Stage, work: Callable[[float], Awaitable[T]], *, share: float, instead: str) -> T | None:
+        """Do `work(seconds)` within a share of the time left; on failure note what is done `instead`, return None."""
+        budget = self.left * share
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(budget):
+                return await work(budget)
+        except TimeoutError:
+            self.note(stage, "DEADLINE_EXCEEDED", f"no answer within {budget * 1000:.0f} ms", instead)
+        except MemorydError as error:
+            self.note(stage, error.reason, str(error), instead)
+        except Exception:  # noqa: BLE001  (a fault in one stage must not take the others' results away)
+            _log.exception("search_stage_failed", stage=stage.value)
+            self.note(stage, "INTERNAL", "an internal error, see the server's log", instead)
+        finally:
+            self.add(stage, time.monotonic() - began)
+        return None
+
+    def add(self, stage: Stage, seconds: float) -> None:
+        """Add to a stage's time."""
+        self.timings[stage] = self.timings.get(stage, 0.0) + seconds * 1000
+        STAGE_SECONDS.labels(stage.value).observe(seconds)
+
+    def note(self, stage: Stage, reason: str, detail: str, instead: str) -> None:
+        """Report a stage that did not do what was asked of it."""
+        STAGE_DEGRADED.labels(stage.value, reason).inc()
+        self.degraded.append(Degraded(stage=stage, reason=reason, detail=detail, instead=instead))

@@ -1,0 +1,55 @@
+"""Which candidates may be returned: those that one fixed view of the outlines lists and the query's rules allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memoryd.domain.chunks import Chunk
+from memoryd.domain.names import Scope
+from memoryd.domain.outlines import Listed, Outline, WorkspaceView
+from memoryd.domain.queries import Chat, SearchQuery
+from memoryd.ports import Filter, Hit
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """A view of the outlines with a query's rules on top."""
+
+    view: WorkspaceView
+    query: SearchQuery
+
+    def place(self, chunk: Chunk) -> tuple[Outline, Listed] | None:
+        """Find the outline that lists a chunk and may be shown; None drops the chunk."""
+        outline = self.view.outlines.get(chunk.key.path)
+        listed = outline.by_id.get(chunk.id) if outline else None
+        if outline is None or listed is None or not self.allows(outline):
+            return None
+        return outline, listed
+
+    def allows(self, outline: Outline) -> bool:
+        """Whether the query may see a file: flags and date come from the outline, not from the stores."""
+        query = self.query
+        if outline.deleted or outline.source not in query.sources:
+            return False
+        if outline.private and query.chat is not Chat.DIRECT:
+            return False
+        if query.since and outline.date < query.since:
+            return False
+        return not (query.until and outline.date > query.until)
+
+    def filter(self, hits: Iterable[Hit]) -> list[Hit]:
+        """Keep the hits that may be returned, in their order."""
+        return [hit for hit in hits if self.place(hit.chunk)]
+
+
+def index_filter(scope: Scope, query: SearchQuery) -> Filter:
+    """What of a query's rules the stores can apply themselves."""
+    return Filter(
+        scope=scope,
+        sources=query.sources,
+        path_prefix=query.path_prefix,
+        since=query.since,
+        until=query.until,
+        include_private=query.chat is Chat.DIRECT,
+    )

@@ -1,0 +1,13 @@
+"""Metrics of the workspace service."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge
+
+STATES_PUT = Counter(
+    "memoryd_workspace_states_put", "File states put into the file log: a file's text, a deletion, a problem.", ["kind"]
+)
+WATCHER_RESTARTS = Counter(
+    "memoryd_workspace_watcher_restarts", "Restarts of the watcher: it failed, or a folder came or went.", ["cause"]
+)
+ROOTS_MISSING = Gauge("memoryd_workspace_roots_missing", "Workspaces whose folder can't be read.")

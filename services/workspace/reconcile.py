@@ -1,0 +1,82 @@
+"""Comparing one folder with the file log."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from memoryd.domain.files import FileKey, Revision
+from memoryd.domain.names import Scope
+from memoryd.folder.listing import FoundFile, Listing, list_folder
+from memoryd.ports import FileLog
+from services.workspace.observe import observe, observe_unlisted
+from services.workspace.parallel import total
+from services.workspace.publish import Publisher
+from services.workspace.settings import WorkspaceServiceSettings
+
+
+class Reconciler:
+    """Brings what the file log holds of one workspace in line with its folder.
+
+    Every change goes this way, whatever told of it: listing a folder is cheap (its files are not read), and finds
+    renames, moved folders and lost events alike. Files whose status is as it was are not read again. One call at a
+    time.
+    """
+
+    def __init__(self, scope: Scope, root: Path, log: FileLog, settings: WorkspaceServiceSettings) -> None:
+        self._scope = scope
+        self._root = root
+        self._rules = settings.rules
+        self._live_limit = settings.live_limit
+        self._parallel = settings.parallel_files
+        self._publisher = Publisher(scope, log)
+        self._seen: dict[str, tuple[FoundFile, Revision | None]] = {}  # as it was when that revision was put
+
+    def forget(self) -> None:
+        """Read every file the next time."""
+        self._seen.clear()
+
+    async def reconcile(self, touched: frozenset[str] = frozenset(), *, reload: bool, live: bool) -> int:
+        """Put what differs and return how many states were put.
+
+        Reads the files that are new, in `touched`, or have another status; a few at a time. New files are put before
+        deletions, so that a renamed file's text is never gone. Raises RootMissingError and puts nothing where the
+        folder can't be listed, and what the file log raises.
+
+        Args:
+            touched: paths known to have changed.
+            reload: read the log's states first, instead of trusting that only this object changes them.
+            live: somebody is editing; without effect where more than the limit has changed.
+        """
+        listing = await asyncio.to_thread(list_folder, self._root, self._rules)
+        if reload:
+            await self._publisher.load()
+        changed = [found for path, found in listing.files.items() if path in touched or not self._unchanged(found)]
+        missing = [path for path in self._publisher.present() if path not in listing.files]
+        live = live and len(changed) + len(missing) <= self._live_limit
+        put_found = partial(self._put_found, listing=listing, live=live)
+        put_missing = partial(self._put_missing, listing=listing, live=live)
+        return await total(changed, put_found, self._parallel) + await total(missing, put_missing, self._parallel)
+
+    def _unchanged(self, found: FoundFile) -> bool:
+        return self._seen.get(found.path) == (found, self._publisher.revision(found.path))
+
+    async def _put_found(self, found: FoundFile, *, listing: Listing, live: bool) -> bool:
+        key = FileKey(self._scope, found.path)
+        self._seen.pop(found.path, None)
+        put, observed = await self._publisher.put(
+            found.path, lambda: asyncio.to_thread(observe, self._root, key, listing, self._rules), live=live
+        )
+        if observed is not None and observed.signature is not None:
+            self._seen[found.path] = replace(found, signature=observed.signature), self._publisher.revision(found.path)
+        return put
+
+    async def _put_missing(self, path: str, *, listing: Listing, live: bool) -> bool:
+        key = FileKey(self._scope, path)
+        self._seen.pop(path, None)
+        put, _ = await self._publisher.put(
+            path, lambda: asyncio.to_thread(observe_unlisted, self._root, key, listing, self._rules), live=live
+        )
+        return put

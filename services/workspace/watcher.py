@@ -1,0 +1,141 @@
+"""Watching folders: which of them changed, and in which files."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import threading
+import unicodedata
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import structlog
+from watchfiles import Change
+from watchfiles._rust_notify import RustNotify
+
+from memoryd.domain.names import Scope
+from memoryd.domain.paths import is_hidden, is_markdown
+from memoryd.folder.root import RootMissingError, identify_root
+from services.workspace.metrics import WATCHER_RESTARTS
+from services.workspace.settings import WorkspaceServiceSettings
+
+_LOGGER = structlog.get_logger(__name__)
+_FIRST_PAUSE = 0.5  # seconds before the first new try; doubled each time
+_LONGEST_PAUSE = 60.0
+
+# Called in the event loop with a workspace and the paths that changed in it; none: anything may have changed.
+OnChange = Callable[[Scope, frozenset[str]], None]
+
+
+class Watcher:
+    """Tells which workspaces changed. One system watch and one thread serve all folders.
+
+    It uses the library's inner object rather than `awatch`, because that says neither when the watch is armed (from
+    then on no change is missed), nor lets its blocking set-up run in a thread. What the system's queue drops is not
+    told by the library; the reconcile by interval finds it.
+    """
+
+    def __init__(self, roots: Mapping[Scope, Path], settings: WorkspaceServiceSettings, on_change: OnChange) -> None:
+        self._roots = roots
+        self._settings = settings
+        self._on_change = on_change
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="watcher")
+        self._stop = threading.Event()
+        self._stopped = asyncio.Event()
+        self._armed = asyncio.Event()
+        self._failures = 0
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin; returns when the folders are watched, or the first try failed (it goes on trying)."""
+        run = self._poll() if self._settings.polling else self._run()
+        self._task = asyncio.create_task(run, name="watcher")
+        await self._armed.wait()
+
+    async def close(self) -> None:
+        """Stop the thread and wait for it."""
+        self._stop.set()
+        self._stopped.set()
+        if self._task is not None:
+            await self._task
+        self._executor.shutdown()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while not self._stop.is_set():
+            try:
+                await loop.run_in_executor(self._executor, self._watch, loop)
+                if not self._stop.is_set():
+                    WATCHER_RESTARTS.labels("folders").inc()
+            except Exception:  # whatever the library raises, watching goes on
+                self._failures += 1
+                WATCHER_RESTARTS.labels("failure").inc()
+                _LOGGER.warning("watcher failed; trying again", failures=self._failures, exc_info=True)
+                self._on_armed()
+                longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures - 1, 10))
+                await self._pause(longest * random.uniform(0.5, 1))  # noqa: S311  (jitter)
+
+    async def _poll(self) -> None:
+        """Have all folders looked through again and again; the library's polling misses what takes under a second."""
+        while not self._stop.is_set():
+            self._on_armed()
+            await self._pause(self._settings.poll_ms / 1000)
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopped.wait()
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Watch the folders that are there until others are, or the same ones were replaced. Blocks."""
+        settings = self._settings
+        present = self._present()
+        real = {scope: os.path.realpath(self._roots[scope]) for scope in present}
+        with RustNotify(list(real.values()), False, False, 0, True, True) as notify:  # noqa: FBT003  (the library takes them by position)
+            loop.call_soon_threadsafe(self._on_armed)
+            while self._present() == present:
+                changes = notify.watch(
+                    max(settings.max_debounce_ms, settings.debounce_ms),
+                    settings.debounce_ms,
+                    settings.check_ms,
+                    self._stop,
+                )
+                self._failures = 0
+                if changes == "stop":
+                    return
+                if isinstance(changes, set):
+                    if any((Change.deleted, root) in changes for root in real.values()):
+                        return  # its watch is gone, even where a new folder has come and has got the same inode
+                    for scope, root in real.items():
+                        paths = _changed_paths(changes, root)
+                        if paths:
+                            loop.call_soon_threadsafe(self._on_change, scope, paths)
+
+    def _present(self) -> dict[Scope, tuple[int, int]]:
+        present = {}
+        for scope, root in self._roots.items():
+            with contextlib.suppress(RootMissingError):
+                present[scope] = identify_root(root)
+        return present
+
+    def _on_armed(self) -> None:
+        """Tell that changes may have been missed, unless this is the start: whoever starts reads everything anyway."""
+        if self._armed.is_set():
+            for scope in self._roots:
+                self._on_change(scope, frozenset())
+        self._armed.set()
+
+
+def _changed_paths(changes: set[tuple[int, str]], root: str) -> frozenset[str]:
+    """The changed paths below a folder. Of what is not Markdown only coming and going counts: it may be a folder."""
+    paths = set()
+    prefix = root.rstrip("/") + "/"
+    for change, path in changes:
+        below = unicodedata.normalize("NFC", path.removeprefix(prefix))
+        counts = change != Change.modified or is_markdown(below)
+        if counts and path.startswith(prefix) and not is_hidden(below):
+            paths.add(below)
+    return frozenset(paths)

@@ -1,0 +1,121 @@
+"""Keeping one workspace in line with its folder."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from pathlib import Path
+
+import structlog
+
+from memoryd.domain.files import Problem
+from memoryd.domain.names import Scope
+from memoryd.folder.root import RootMissingError
+from memoryd.ports import FileLog
+from services.workspace.metrics import ROOTS_MISSING
+from services.workspace.reconcile import Reconciler
+from services.workspace.settings import WorkspaceServiceSettings
+
+_LOGGER = structlog.get_logger(__name__)
+_MOST_TOUCHED = 10_000  # paths kept; beyond them the whole folder is read again
+_FIRST_PAUSE = 0.5  # seconds before the first new try; doubled each time
+_LONGEST_PAUSE = 60.0
+
+
+class Worker:
+    """Reconciles one workspace: when it is told of changes, by interval, and when asked."""
+
+    def __init__(
+        self, scope: Scope, root: Path, log: FileLog, settings: WorkspaceServiceSettings, slots: asyncio.Semaphore
+    ) -> None:
+        self._scope = scope
+        self._root = root
+        self._interval = settings.reconcile_seconds
+        self._slots = slots
+        self._lock = asyncio.Lock()
+        self._reconciler = Reconciler(scope, root, log, settings)
+        self._changed = asyncio.Event()
+        self._touched: set[str] = set()
+        self._reload = True
+        self._missing = False
+
+    def mark(self, paths: frozenset[str]) -> None:
+        """Have the folder reconciled soon; `paths` are known to have changed."""
+        self._touched |= paths
+        if len(self._touched) > _MOST_TOUCHED:
+            self._touched.clear()
+            self._reconciler.forget()
+        self._changed.set()
+
+    async def reconcile(self, *, full: bool = False, live: bool = False) -> int:
+        """Reconcile now, after one that runs; returns how many states were put.
+
+        Raises RootMissingError, which is also reported as an alarm, and what the file log raises.
+
+        Args:
+            full: read every file, whatever its status says.
+            live: somebody is editing.
+        """
+        async with self._lock, self._slots:
+            self._changed.clear()
+            touched, self._touched = frozenset(self._touched), set()
+            if full:
+                self._reconciler.forget()
+            began = time.monotonic()
+            try:
+                put = await self._reconciler.reconcile(touched, reload=self._reload or full, live=live)
+            except BaseException as error:
+                self._reload = True
+                self._touched |= touched
+                if isinstance(error, RootMissingError):
+                    self._alarm(error.problem)
+                else:
+                    self._changed.set()
+                raise
+            self._reload = False
+            self._alarm(None)
+        if put:
+            seconds = round(time.monotonic() - began, 3)
+            _LOGGER.info("folder reconciled", scope=str(self._scope), states_put=put, seconds=seconds)
+        return put
+
+    async def run(self) -> None:
+        """Reconcile until cancelled. No error ends it: it tries again, later and later."""
+        failures = 0
+        while True:
+            try:
+                await self.reconcile(live=await self._wait())
+                failures = 0
+            except RootMissingError:
+                failures = 0  # the watcher tells when it is back
+            except Exception:  # whatever a log or a disk does, the next change must be seen
+                failures += 1
+                _LOGGER.warning(
+                    "reconcile failed; trying again", scope=str(self._scope), failures=failures, exc_info=True
+                )
+                longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures - 1, 10))
+                await asyncio.sleep(longest * random.uniform(0.5, 1))  # noqa: S311  (jitter)
+
+    async def _wait(self) -> bool:
+        """Wait for changes, or for the interval to pass; tells whether there are changes."""
+        try:
+            async with asyncio.timeout(self._interval * random.uniform(0.9, 1.1)):  # noqa: S311  (jitter)
+                await self._changed.wait()
+        except TimeoutError:
+            self._reload = True
+            return False
+        return True
+
+    def close(self) -> None:
+        """Take back the alarm."""
+        self._alarm(None)
+
+    def _alarm(self, problem: Problem | None) -> None:
+        if problem is not None and not self._missing:
+            ROOTS_MISSING.inc()
+            _LOGGER.error(problem.detail, scope=str(self._scope), folder=str(self._root))
+        if problem is None and self._missing:
+            ROOTS_MISSING.dec()
+            _LOGGER.info("the workspace's folder is back", scope=str(self._scope), folder=str(self._root))
+        self._missing = problem is not None
