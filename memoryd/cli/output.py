@@ -1,0 +1,47 @@
+"""What commands print: results on standard output, all else on standard error, JSON where asked."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+
+from memoryd.errors import (
+    InvalidInputError,
+    MemorydError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnimplementedError,
+)
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Server = Annotated[
+    str | None,
+    typer.Option(help="Address of the gateway, HOST:PORT; default: the local server's. The key is MEMORYD_KEY."),
+]
+
+_EXIT: dict[type, int] = {
+    InvalidInputError: 2,
+    UnimplementedError: 2,
+    UnavailableError: 3,
+    UnauthenticatedError: 4,
+    PermissionDeniedError: 4,
+}
+
+
+def print_json(value: Any) -> None:  # noqa: ANN401  (whatever JSON can hold)
+    """Print one JSON value on a line of its own."""
+    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def fail(error: MemorydError) -> int:
+    """Print an error as one line; the exit code."""
+    err.print(f"memoryd: {error}", style="red", markup=False)
+    return next((_EXIT[kind] for kind in type(error).__mro__ if kind in _EXIT), 1)

@@ -1,0 +1,134 @@
+"""Commands that ask a running server: search, get, status."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Annotated, TypeVar
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from memoryd.cli.output import Json, Server, err, out, print_json
+from memoryd.client import MemorydClient, SearchReply, StatusReply, connect
+
+_Reply = TypeVar("_Reply")
+
+Workspace = Annotated[str, typer.Option("--workspace", "-w", help="Workspace; needed where the key has several.")]
+
+
+def search(  # noqa: PLR0913  (one parameter an option)
+    query: Annotated[str, typer.Argument(help="What to look for: any text.")],
+    *,
+    max_results: Annotated[int, typer.Option("--max-results", "-n", help="1 to 50.")] = 6,
+    min_score: Annotated[float | None, typer.Option(help="0 to 1; default 0.35.")] = None,
+    mode: Annotated[str, typer.Option(help="hybrid, vector or text.")] = "hybrid",
+    source: Annotated[str, typer.Option(help="memory, sessions or all.")] = "all",
+    path_prefix: Annotated[str, typer.Option(help="Only paths that start with this.")] = "",
+    since: Annotated[str, typer.Option(help="Only files dated on or after YYYY-MM-DD.")] = "",
+    until: Annotated[str, typer.Option(help="Only files dated on or before YYYY-MM-DD.")] = "",
+    decay: Annotated[float | None, typer.Option(help="Half-life of dated notes in days; default: no decay.")] = None,
+    chat: Annotated[str, typer.Option(help="direct, group or channel.")] = "direct",
+    explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
+    workspace: Workspace = "",
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Find the lines of a workspace that answer a query."""
+
+    async def ask(client: MemorydClient) -> SearchReply:
+        return await client.search(
+            query,
+            workspace=workspace,
+            max_results=max_results,
+            min_score=min_score,
+            mode=mode,
+            source=source,
+            path_prefix=path_prefix,
+            since=since,
+            until=until,
+            decay=decay,
+            chat=chat,
+            explain=explain,
+        )
+
+    reply = _run(server, ask)
+    if as_json:
+        print_json(asdict(reply))
+        return
+    for result in reply.results:
+        title = Text(f"{result.path}:{result.start_line}-{result.end_line}", style="bold cyan")
+        title.append(f"  {result.score:.2f}", style="green")
+        title.append(f"  {result.heading}", style="dim")
+        out.print(title)
+        out.print(Text(result.snippet))
+        for step in result.explanation:
+            out.print(Text(f"  {step}", style="dim"))
+        out.print()
+    if not reply.results:
+        err.print("nothing relevant found", style="yellow")
+    if reply.stale:
+        err.print(f"{reply.pending} file changes are not searchable yet", style="yellow")
+    for stage in reply.degraded:
+        line = f"degraded: {stage.stage} {stage.reason}: {stage.detail}; did {stage.instead}"
+        err.print(line, style="yellow", markup=False)
+
+
+def get(
+    path: Annotated[str, typer.Argument(help="Relative to the workspace, for example memory/2026-03-05.md.")],
+    *,
+    start: Annotated[int, typer.Option("--from", help="First line, from 1.")] = 1,
+    lines: Annotated[int, typer.Option(help="How many lines at most.")] = 120,
+    chat: Annotated[str, typer.Option(help="direct, group or channel.")] = "direct",
+    workspace: Workspace = "",
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Read lines of a file of the workspace."""
+    reply = _run(server, lambda client: client.get(path, start=start, lines=lines, chat=chat, workspace=workspace))
+    if as_json:
+        print_json(asdict(reply))
+        return
+    if reply.status == "not_found":
+        err.print(f"there is no file {path}", style="yellow", markup=False)
+        return
+    out.out(reply.text, end="" if reply.text.endswith("\n") else "\n")
+    if reply.next_from:
+        err.print(f"more from line {reply.next_from}: --from {reply.next_from}", style="dim")
+
+
+def status(*, workspace: Workspace = "", server: Server = None, as_json: Json = False) -> None:
+    """Show what is indexed and what is pending."""
+    reply: StatusReply = _run(server, lambda client: client.status(workspace=workspace))
+    if as_json:
+        print_json(asdict(reply))
+        return
+    table = Table("workspace", "files", "chunks", "pending", "set aside", "state")
+    for item in reply.workspaces:
+        table.add_row(
+            item.workspace,
+            str(item.files),
+            str(item.chunks),
+            str(item.pending),
+            str(len(item.quarantined)),
+            "ready" if item.available and not item.pending else item.problem or "indexing",
+        )
+    out.print(table)
+    for item in reply.workspaces:
+        for file in item.quarantined:
+            out.print(Text(f"set aside: {item.workspace}/{file.path}: {file.reason}: {file.detail}", style="yellow"))
+    model = reply.model
+    out.print(
+        f"model {model.name} ({model.engine}, {model.dimensions} dimensions)" if model else "the embedder is down"
+    )
+    out.print(f"disk  {reply.disk_bytes / 1e6:.1f} MB, memoryd {reply.version}")
+
+
+def _run(server: str | None, ask: Callable[[MemorydClient], Awaitable[_Reply]]) -> _Reply:
+    async def run() -> _Reply:
+        async with connect(server) as client:
+            return await ask(client)
+
+    return asyncio.run(run())

@@ -1,0 +1,160 @@
+"""Reading retrieval sets: a folder with corpus.jsonl, queries.jsonl, qrels.tsv and, optionally, spans.tsv."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import regex
+
+from memoryd.errors import InvalidInputError
+
+# One workspace holds a set without groups.
+_SINGLE_GROUP = "all"
+_UNSAFE = regex.compile(r"[^\p{L}\p{N}._ -]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as a workspace file.
+
+    Attributes:
+        id: as the judgements name it.
+        group: the workspace.
+        path: relative to the workspace.
+        text: the file's content.
+        shift: lines that the title put in front.
+    """
+
+    id: str
+    group: str
+    path: str
+    text: str
+    shift: int
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query; `group` is the workspace to search, `answerable` whether the set holds an answer."""
+
+    id: str
+    group: str
+    text: str
+    answerable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalSet:
+    """A set of documents, queries and judgements.
+
+    Attributes:
+        name: of the folder.
+        documents: all of them.
+        queries: all of them.
+        relevant: document ids by query id.
+        spans: by query id: (document id, first line, last line), 1-based lines of the document's own text.
+    """
+
+    name: str
+    documents: tuple[Document, ...]
+    queries: tuple[Query, ...]
+    relevant: Mapping[str, frozenset[str]]
+    spans: Mapping[str, tuple[tuple[str, int, int], ...]]
+
+    @property
+    def groups(self) -> list[str]:
+        """The workspaces that the set needs."""
+        return sorted({document.group for document in self.documents})
+
+
+def load(folder: Path) -> RetrievalSet:
+    """Read a set. Raises InvalidInputError that names the file and line that can't be used."""
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels.tsv"):
+        if not (folder / name).is_file():
+            raise InvalidInputError(
+                f"{folder} is not a retrieval set: it has no {name} (needed: corpus.jsonl, queries.jsonl, qrels.tsv)",
+                path=str(folder),
+            )
+    relevant: dict[str, set[str]] = defaultdict(set)
+    for query, document, judgement, *_ in _rows(folder / "qrels.tsv", 3):
+        if int(judgement) > 0:
+            relevant[query].add(document)
+    spans: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
+    if (folder / "spans.tsv").is_file():
+        for query, document, first, last, *_ in _rows(folder / "spans.tsv", 4):
+            spans[query].append((document, int(first), int(last)))
+    return RetrievalSet(
+        name=folder.resolve().name,
+        documents=tuple(_documents(folder)),
+        queries=tuple(_queries(folder)),
+        relevant={query: frozenset(documents) for query, documents in relevant.items()},
+        spans={query: tuple(found) for query, found in spans.items()},
+    )
+
+
+def _documents(folder: Path) -> Iterator[Document]:
+    taken: set[tuple[str, str]] = set()
+    for entry in _lines(folder / "corpus.jsonl", "id", "text"):
+        group, path = _group(entry), _path(entry["id"])
+        if (group, path) in taken:
+            path = f"{path.removesuffix('.md')}-{hashlib.sha256(entry['id'].encode()).hexdigest()[:8]}.md"
+        taken.add((group, path))
+        text, title = entry["text"], str(entry.get("title") or "").strip()
+        # A title that the text lacks becomes its first heading.
+        heading = f"# {title}\n\n" if title and title not in text else ""
+        yield Document(entry["id"], group, path, heading + text, heading.count("\n"))
+
+
+def _queries(folder: Path) -> Iterator[Query]:
+    for entry in _lines(folder / "queries.jsonl", "id", "text"):
+        yield Query(entry["id"], _group(entry), entry["text"], bool(entry.get("answerable", True)))
+
+
+def _group(entry: Mapping[str, Any]) -> str:
+    group = _UNSAFE.sub("-", str(entry.get("group") or _SINGLE_GROUP)).lower()
+    return regex.sub(r"[^a-z0-9-]+", "-", group)[:63] or _SINGLE_GROUP
+
+
+def _path(identifier: str) -> str:
+    """Make an id a valid path of Markdown: `a/b c?.md` keeps its folders and loses what a path can't hold."""
+    parts = [_UNSAFE.sub("_", part).strip(". ") for part in identifier.split("/")]
+    path = "/".join(part for part in parts if part) or "document"
+    return path if path.endswith(".md") else f"{path}.md"
+
+
+def _lines(path: Path, *required: str) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                entry = json.loads(line)
+                missing = [name for name in required if not isinstance(entry[name], str)]
+            except (ValueError, KeyError, TypeError) as error:
+                raise InvalidInputError(
+                    f"{path}, line {number}: not a JSON object with {' and '.join(required)} ({error})", path=str(path)
+                ) from error
+            if missing:
+                raise InvalidInputError(f"{path}, line {number}: {', '.join(missing)} must be text", path=str(path))
+            yield entry
+
+
+def _rows(path: Path, columns: int) -> Iterator[list[str]]:
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            row = line.rstrip("\r\n").split("\t")
+            if number == 1 and len(row) >= columns and not row[2].isdigit():
+                continue  # BEIR's files begin with the columns' names
+            if len(row) < columns or not all(cell.isdigit() for cell in row[2:columns]):
+                raise InvalidInputError(
+                    f"{path}, line {number}: needs {columns} tab-separated columns, whole numbers from the third on",
+                    path=str(path),
+                )
+            yield row
