@@ -1,0 +1,55 @@
+"""The cases of indexing and the commit protocol on the embedded engines, with a constant-time embedder."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from memoryd.adapters.embedded.filelog import SqliteFileLog
+from memoryd.adapters.embedded.manifest import SqliteManifest
+from memoryd.adapters.embedded.text import TantivyTextStore
+from memoryd.adapters.embedded.vectors import EdgeVectorStore
+from tests.support.fakes import DIMENSIONS
+from tests.support.indexing import Engines, World
+from tests.support.indexing_cases import IndexingCases
+from tests.support.protocol_machine import check_protocol
+
+LEASE = 3600.0  # a test says itself when a delivery comes again
+
+
+async def _embedded(stack: AsyncExitStack, folder: Path) -> Engines:
+    log = await SqliteFileLog.open(folder / "log.db", lease=LEASE)
+    stack.push_async_callback(log.close)
+    manifest = await SqliteManifest.open(folder / "manifest.db")
+    stack.push_async_callback(manifest.close)
+    vectors = await EdgeVectorStore.open(folder / "vectors", DIMENSIONS)
+    stack.push_async_callback(vectors.close)
+    texts = await TantivyTextStore.open(folder / "text")
+    stack.push_async_callback(texts.close)
+    return Engines(log, manifest, vectors, texts)
+
+
+async def _in_a_new_folder(stack: AsyncExitStack) -> Engines:
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    return await _embedded(stack, Path(folder))
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with AsyncExitStack() as stack:
+        world = World(await _embedded(stack, tmp_path))
+        stack.push_async_callback(world.stop)
+        yield world
+
+
+class TestEmbedded(IndexingCases):
+    """On the embedded engines."""
+
+
+def test_protocol() -> None:
+    """S1, S2, S3 and L1: see the machine."""
+    check_protocol(_in_a_new_folder, examples=60, steps=40)

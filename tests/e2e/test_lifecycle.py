@@ -1,0 +1,116 @@
+"""Starting, stopping and being killed."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from memoryd.errors import UnavailableError
+from memoryd.ports import ChunkStore
+from tests.e2e.conftest import ROD
+from tests.e2e.processes import command, serve
+from tests.e2e.shapes import Shape
+
+NOTE = "# Notes of day {n}\n\nOn day {n} the ferry Halcyon-{n} left at {n}:15 with {n} crates of apples.\n"
+
+
+def write_notes(folder: Path, count: int) -> None:
+    folder.mkdir(exist_ok=True)
+    for n in range(count):
+        (folder / f"note-{n:03}.md").write_text(NOTE.format(n=n))
+
+
+async def test_a_restart_embeds_nothing_again(shape: Shape, tmp_path: Path, folder: Path) -> None:
+    write_notes(folder, 5)
+    async with shape(tmp_path / "data", {ROD: folder}) as first:
+        await first.settled()
+        before = await first.client.status()
+        found = await first.found("the ferry Halcyon-3")
+    async with shape(tmp_path / "data", {ROD: folder}) as second:
+        # Nothing is pending at any time after the start: what is found now was not indexed now.
+        assert (await second.client.status()).workspaces == before.workspaces
+        assert await second.found("the ferry Halcyon-3") == found
+
+
+async def test_sigterm_under_load_answers_what_is_in_flight_and_exits_0(tmp_path: Path) -> None:
+    data, folder = tmp_path / "data", tmp_path / "notes"
+    write_notes(folder, 20)
+    async with serve(data, folder) as served:
+        await served.client.search("ferry")
+        calls = [asyncio.create_task(served.client.search(f"crates of apples {n}")) for n in range(20)]
+        await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+        assert await served.end(signal.SIGTERM) == 0
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        # Those that the server had taken are answered; one that came too late is told that nobody is there.
+        assert all(isinstance(outcome, UnavailableError) or not isinstance(outcome, Exception) for outcome in outcomes)
+        assert sum(not isinstance(outcome, Exception) for outcome in outcomes) >= 1
+
+
+async def test_sigkill_in_the_middle_of_indexing_loses_and_doubles_nothing(shape: Shape, tmp_path: Path) -> None:
+    data, folder = tmp_path / "data", tmp_path / "notes"
+    write_notes(folder, 120)
+    async with serve(data, folder) as served:
+        while not 0 < (await served.client.status()).workspaces[0].chunks < 120:
+            await asyncio.sleep(0.01)
+        await served.end(signal.SIGKILL)
+    (folder / "note-000.md").unlink()
+    (folder / "note-001.md").write_text(NOTE.format(n=999))
+    async with shape(data, {ROD: folder}) as after:
+        await after.settled()
+        assert after.standalone is not None
+        scope = ROD
+        status = await after.standalone.indexer.status(scope)
+        view = await after.standalone.search.manifest.view(scope)
+        listed = {chunk for outline in view.outlines.values() for chunk in outline.by_id}
+        assert (status.files, status.pending) == (119, 0)
+        assert len(listed) == status.chunks == 119
+        for store in (after.standalone.search.vectors, after.standalone.search.texts):
+            assert listed <= await stored(store)
+        paths = await after.found("On day 999 the ferry Halcyon-999", min_score=0.0, max_results=50)
+        assert paths[0] == "note-001.md"
+        assert "note-000.md" not in paths
+        assert len(paths) == len(set(paths))
+
+
+async def stored(store: ChunkStore) -> set[str]:
+    return {ref.id async for page in store.scan(ROD) for ref in page}
+
+
+async def test_a_second_process_is_refused_the_data_directory(tmp_path: Path) -> None:
+    data, folder = tmp_path / "data", tmp_path / "notes"
+    write_notes(folder, 1)
+    async with serve(data, folder) as served:
+        second = await command(data, "serve", folder, "--address", "127.0.0.1:0")
+        assert second.code == 1
+        assert f"in use by process {served.process.pid}" in second.err
+        assert "Traceback" not in second.err
+        index = await command(data, "index", folder)
+        assert (index.code, "in use" in index.err) == (1, True)
+
+
+async def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    write_notes(folder, 1)
+    async with serve(tmp_path / "data", folder) as served:
+        second = await command(tmp_path / "other", "serve", folder, "--address", served.address)
+        assert second.code == 1
+        assert f"can't listen on {served.address}" in second.err
+        assert "Traceback" not in second.err
+
+
+@pytest.mark.parametrize("damage", ["format.json", "filelog.db", "keys.db", "manifest.db", "vectors", "text"])
+async def test_a_damaged_data_directory_is_named(tmp_path: Path, damage: str) -> None:
+    data, folder = tmp_path / "data", tmp_path / "notes"
+    write_notes(folder, 2)
+    assert (await command(data, "index", folder)).code == 0
+    (target,) = [*data.glob(damage), *data.glob(f"generations/*/{damage}")]
+    files = [target] if target.is_file() else [path for path in target.rglob("*") if path.is_file()]
+    for path in files:
+        path.write_bytes(b"\0garbage\xff" * 500)
+    ended = await command(data, "index", folder)
+    assert ended.code == 1
+    assert str(target.name) in ended.err or str(target) in ended.err
+    assert "Traceback" not in ended.err

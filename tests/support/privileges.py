@@ -1,0 +1,44 @@
+"""Acting as somebody who may not read everything."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_NOBODY = 65534
+
+
+def as_nobody(work: Callable[[], T]) -> T:
+    """Run `work` in a thread whose file access is that of nobody, where we are root; as ourselves elsewhere.
+
+    Linux keeps the user that file access is checked for (setfsuid) by thread.
+    """
+
+    def run() -> T:
+        ctypes.CDLL(None).setfsuid(_NOBODY)
+        return work()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run).result()
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """Make a temporary folder that nobody can get into too (pytest's own are closed to others)."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        for path in folder.rglob("*"):
+            if path.is_dir():
+                path.chmod(0o755)
+        shutil.rmtree(folder)

@@ -1,0 +1,55 @@
+"""A tiny random model: real code on it takes milliseconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.models.checkpoint import Architecture, Checkpoint, tensor_shapes
+from memoryd.models.folder import TOKENIZER_FILE
+from memoryd.models.spec import ModelSpec
+from memoryd.models.transformers_format import write_transformers_folder
+from memoryd.models.unigram import build_unigram
+
+TINY = ModelSpec(
+    name="tiny",
+    hub="tiny/random",
+    query_prompt="query: ",
+    passage_prompt="passage: ",
+    window=48,
+    unrelated=0.1,
+    related=0.7,
+)
+
+
+def tiny_checkpoint(seed: int = 0) -> Checkpoint:
+    """Make a model of two layers that reads ASCII letters one by one."""
+    random = np.random.default_rng(seed)
+    pieces = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -1.0)]
+    pieces += [(chr(code), -2.0 - code / 100) for code in range(0x21, 0x7F)]
+    sizes = Architecture(
+        hidden=32,
+        layers=2,
+        heads=4,
+        feed_forward=64,
+        vocabulary=len(pieces) + 3,
+        positions=TINY.window,
+        token_types=2,
+        epsilon=1e-5,
+    )
+
+    def tensor(name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        middle = 1.0 if name.endswith("LayerNorm.weight") else 0.0
+        return random.normal(middle, 0.3, shape).astype(np.float32)
+
+    weights = {name: tensor(name, shape) for name, shape in tensor_shapes(sizes).items()}
+    return Checkpoint(sizes, weights, build_unigram(pieces), "wheel of the tests")
+
+
+def write_hub_files(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write a model as a repository of the hub has it."""
+    folder.mkdir(parents=True)
+    write_transformers_folder(checkpoint, folder, TINY)
+    checkpoint.tokenizer.save(str(folder / TOKENIZER_FILE))

@@ -1,0 +1,1 @@
+"""Tests of pure code and of use cases, without a server."""

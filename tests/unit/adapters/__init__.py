@@ -1,0 +1,1 @@
+"""What adapters do beyond their ports: failing engines, damaged files, resources."""

@@ -1,0 +1,1 @@
+"""Tests of the chunker, the Markdown reader, snippets and citations."""

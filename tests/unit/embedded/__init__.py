@@ -1,0 +1,1 @@
+"""What the adapters on SQLite and qdrant-edge do beyond their ports: restarts, damage, full disks, locks."""

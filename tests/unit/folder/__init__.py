@@ -1,0 +1,1 @@
+"""Listing, opening and decoding real folders."""

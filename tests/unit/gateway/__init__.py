@@ -1,0 +1,1 @@
+"""The gateway: keys, bounds, excerpts, use cases and their gRPC form."""

@@ -1,0 +1,1 @@
+"""The indexer's use cases, on ports in memory."""

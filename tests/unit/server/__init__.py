@@ -1,0 +1,1 @@
+"""The gRPC server: lifecycle, what happens around a call, logs and metrics."""

@@ -1,0 +1,1 @@
+"""The workspace service on real folders and a real file log."""
