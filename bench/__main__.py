@@ -1,0 +1,32 @@
+"""`python -m bench`: print the figures of the README as ratios to a baseline of the same run."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from bench import indexing, search
+from bench.figures import show
+
+
+def main() -> None:
+    """Run the benchmarks that were asked for."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", default=["search", "indexing"], help="search, indexing; default: both")
+    parser.add_argument("--chunks", type=int, default=10_000, help="size of the index that is searched")
+    parser.add_argument("--rounds", type=int, default=200, help="searches that are timed")
+    parser.add_argument("--sections", type=int, default=300, help="sections of the folder that is indexed")
+    parser.add_argument("--corpus", type=Path, help="index this folder of Markdown instead of a made-up one")
+    parser.add_argument("--json", action="store_true", help="print one JSON array")
+    arguments = parser.parse_args()
+    figures = []
+    if "search" in arguments.parts:
+        figures += asyncio.run(search.run(arguments.chunks, arguments.rounds))
+    if "indexing" in arguments.parts:
+        figures += asyncio.run(indexing.run(arguments.sections, arguments.corpus))
+    show(figures, as_json=arguments.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""How long a warm search takes over gRPC, beside embedding the query alone."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bench.corpus import EXAMPLE, write_corpus
+from bench.figures import Figure, percentile
+from memoryd.client import MemorydClient
+from memoryd.endpoint import read_endpoint
+from memoryd.ports import Lane, TextKind
+from services.embedder.compose import open_embedder
+from services.embedder.settings import EmbedderSettings
+
+_START_WITHIN = 600.0
+
+
+async def run(chunks: int, rounds: int) -> list[Figure]:
+    """Measure `rounds` different queries on an index of about `chunks` chunks."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, data = Path(temporary, "notes"), Path(temporary, "data")
+        write_corpus(folder, chunks)
+        async with _server(folder, data) as client:
+            held = (await client.status()).workspaces[0].chunks
+            queries = _queries(rounds)
+            async with open_embedder(EmbedderSettings()) as embedder:
+                alone, searches = [], []
+                stages: dict[str, list[float]] = defaultdict(list)
+                for query in queries[:20]:
+                    await client.search(query)
+                    await embedder.embed([query], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=10.0)
+                for query in queries:
+                    # In turn, so that both see the same machine.
+                    began = time.perf_counter()
+                    await embedder.embed([query], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=10.0)
+                    alone.append((time.perf_counter() - began) * 1000)
+                    began = time.perf_counter()
+                    reply = await client.search(query, min_score=0.0)
+                    searches.append((time.perf_counter() - began) * 1000)
+                    for stage, milliseconds in reply.timings.items():
+                        stages[stage].append(milliseconds)
+    p50, base = statistics.median(searches), statistics.median(alone)
+    return [
+        Figure("chunks in the index", held, "chunks"),
+        Figure("query embedding alone, p50", base, "ms"),
+        Figure("search over gRPC, p50", p50, "ms", "query embedding alone, p50", p50 / base),
+        Figure("search over gRPC, p95", percentile(searches, 0.95), "ms"),
+        Figure("search beyond the embedding, p50", p50 - base, "ms"),
+        *(Figure(f"stage {stage}, p50", statistics.median(values), "ms") for stage, values in stages.items()),
+    ]
+
+
+@asynccontextmanager
+async def _server(folder: Path, data: Path) -> AsyncIterator[MemorydClient]:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "bench.server", folder, data)
+    try:
+        async with asyncio.timeout(_START_WITHIN):
+            while (endpoint := read_endpoint(data)) is None:
+                if process.returncode is not None:
+                    raise RuntimeError("the server ended early, see above")
+                await asyncio.sleep(0.2)
+        async with MemorydClient(endpoint.address, endpoint.key) as client:
+            yield client
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+def _queries(count: int) -> list[str]:
+    """Different natural sentences, so that nothing is answered from a cache."""
+    lines = [
+        line.strip("-# ")
+        for path in sorted(EXAMPLE.rglob("*.md"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if 4 <= len(line.split()) <= 12  # noqa: PLR2004  (as long as a question)
+    ]
+    return [f"{lines[n % len(lines)]} {n // len(lines) or ''}".strip() for n in range(count)]
