@@ -1,0 +1,1 @@
+"""The ports FileLog, Manifest and Workspace on NATS JetStream."""

@@ -1,0 +1,1 @@
+"""What single adapters do beyond their ports."""
