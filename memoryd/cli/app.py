@@ -13,10 +13,10 @@ from memoryd.cli.model import app as models
 from memoryd.cli.output import fail
 from memoryd.cli.query import get, search, status
 from memoryd.errors import MemorydError
+from memoryd.logs import LogSettings, configure
 
 app = typer.Typer(
     name="memoryd",
-    help="The memory backend that AI agents share: hybrid retrieval over their Markdown.",
     epilog="Exit codes: 0 done, 1 failed, 2 wrong input or usage, 3 the server can't be reached, 4 not allowed.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -27,6 +27,13 @@ for command in (serve, search, get, status, index):
 app.command(name="eval")(evaluate)
 app.add_typer(models, name="model")
 app.add_typer(keys, name="key")
+
+
+@app.callback()
+def _configure() -> None:
+    """The memory backend that AI agents share: hybrid retrieval over their Markdown."""
+    # `serve` configures its own; all other commands print results, and only what went wrong beside them.
+    configure(LogSettings(level="warning"))
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ import typer
 
 from memoryd.cli.output import Json, err, out, print_json
 from memoryd.cli.progress import bar
-from memoryd.models.prepare import prepare as prepare_model
 from memoryd.models.spec import DEFAULT_MODEL, Source, Variant, default_folder, find_spec
 
 app = typer.Typer(help="Embedding models.", no_args_is_help=True)
@@ -32,6 +31,8 @@ def prepare(
     as_json: Json = False,
 ) -> None:
     """Make a model ready to use: fetch or unpack its weights, build it, verify it. Quick where it is there."""
+    from memoryd.models.prepare import prepare as prepare_model  # noqa: PLC0415  (slow to load, and only needed here)
+
     spec = find_spec(name)
     place = folder or default_folder(spec, variant)
     with bar(err) as report:

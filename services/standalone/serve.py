@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+import sys
+from pathlib import Path, PurePath
 
 from rich.console import Console
 
+from memoryd.domain.names import Scope
+from memoryd.domain.queries import MAX_RESULTS, SearchQuery
 from memoryd.errors import UnavailableError
 from memoryd.logs import configure
 from memoryd.metrics import exposed
@@ -15,6 +20,8 @@ from services.standalone.app import Standalone, open_standalone
 from services.standalone.index import index_all
 from services.standalone.keys import leave_endpoint
 from services.standalone.settings import StandaloneSettings
+
+_EXAMPLE_WITHIN = 5.0
 
 
 async def serve(settings: StandaloneSettings, console: Console) -> None:
@@ -33,6 +40,7 @@ async def serve(settings: StandaloneSettings, console: Console) -> None:
 
 async def _announce(standalone: Standalone, address: str, console: Console) -> None:
     """Tell a person what was indexed, and what to try."""
+    example = ""
     for workspace in standalone.settings.workspaces:
         try:
             status = await index_all(standalone, workspace.scope, lambda *_: None)
@@ -46,5 +54,19 @@ async def _announce(standalone: Standalone, address: str, console: Console) -> N
         for file in status.quarantined:
             line = f"  set aside: {file.path}: {file.problem.reason}: {file.problem.detail}"
             console.print(line, style="yellow", markup=False)
+        example = example or await _example_query(standalone, workspace.scope)
     console.print(f"memoryd serves on {address}. Try, from another shell:", markup=False)
-    console.print('  memoryd search "what do we do if a cold room is warming up in the middle of the night?"')
+    console.print(f"  {Path(sys.argv[0])} search {shlex.quote(example or 'what did we decide?')}", markup=False)
+
+
+async def _example_query(standalone: Standalone, scope: Scope) -> str:
+    """A heading of the newest note: words that are in this workspace for certain."""
+    view = await standalone.search.manifest.view(scope)
+    notes = [outline for outline in view.outlines.values() if outline.chunks and not outline.private]
+    newest = max(notes, key=lambda outline: (outline.date, outline.key.path), default=None)
+    if newest is None:
+        return ""
+    query = SearchQuery(newest.key.path, path_prefix=newest.key.path, max_results=MAX_RESULTS, min_score=0.0)
+    found = await standalone.gateway.search(scope, query, timeout=_EXAMPLE_WITHIN)
+    headings = [result.heading.rpartition(" > ")[2] for result in found.answer.results]
+    return next((heading for heading in headings if " " in heading), PurePath(newest.key.path).stem)
