@@ -14,11 +14,14 @@ from memoryd.adapters.embedded.text import TantivyTextStore
 from memoryd.adapters.embedded.vectors import EdgeVectorStore
 from memoryd.domain.names import Scope
 from memoryd.folder.rules import FolderRules
-from memoryd.ports import FileLog, KeyStore, Manifest, TextStore, VectorStore, Workspace
+from memoryd.ports import Embedder, FileLog, KeyStore, Manifest, TextStore, VectorStore, Workspace
+from services.embedder.compose import open_embedder
+from services.embedder.settings import EmbedderSettings
 from tests.contract import nats_adapters
 from tests.contract.workspaces import serve_folder
 from tests.servers.opensearch import open_text_store
 from tests.servers.qdrant import open_vector_store
+from tests.support.model import model_dir
 
 T = TypeVar("T")
 
@@ -49,6 +52,10 @@ KEY_STORES: Mapping[str, Callable[[Path], Awaitable[KeyStore]]] = {
 WORKSPACES: Mapping[
     str, Callable[[Mapping[Scope, Path], FolderRules, Path], AbstractAsyncContextManager[Workspace]]
 ] = {"folder": serve_folder, "nats": nats_adapters.serve_folder}
+# How an embedder with the default model is opened.
+EMBEDDERS: Mapping[str, Callable[[], AbstractAsyncContextManager[Embedder]]] = {
+    "onnx": lambda: open_embedder(EmbedderSettings(model_dir=model_dir())),
+}
 
 
 class Opened(Generic[T]):

@@ -99,9 +99,13 @@ def opensearch() -> OpenSearchServer:
     return server
 
 
+@once
 def opensearch_url() -> str:
     """Give the URL of the server that tests share."""
-    return os.environ.get("MEMORYD_TEST_OPENSEARCH_URL") or opensearch().url
+    if url := os.environ.get("MEMORYD_TEST_OPENSEARCH_URL"):
+        atexit.register(_request, url, "DELETE", f"/{_SESSION}-*")
+        return url
+    return opensearch().url
 
 
 def index_name(place: Path) -> str:

@@ -1,4 +1,4 @@
-"""A BERT encoder written plainly after its paper (Devlin et al. 2019), for one text at a time: what the graph must equal."""
+"""What the graph must equal: a BERT encoder written plainly after its paper (Devlin et al. 2019), a text at a time."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def encode(checkpoint: Checkpoint, ids: Sequence[int]) -> Matrix:
         x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + sizes.epsilon)
         return x * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
-    x: Matrix = weights[names.WORDS][list(ids)] + weights[names.POSITIONS][: len(ids)].astype(np.float64)
-    x = norm(x + weights[names.TYPES][0], names.EMBEDDING_NORM)
+    places = weights[names.POSITIONS][: len(ids)] + weights[names.TYPES][0].astype(np.float64)
+    x = norm(weights[names.WORDS][list(ids)] + places, names.EMBEDDING_NORM)
     for layer in range(sizes.layers):
         name = f"encoder.layer.{layer}."
         query, key, value = (
@@ -41,5 +41,5 @@ def encode(checkpoint: Checkpoint, ids: Sequence[int]) -> Matrix:
         wide = dense(x, name + names.FEED_IN)
         wide = wide * 0.5 * (1 + np.vectorize(math.erf)(wide / math.sqrt(2)))
         x = norm(dense(wide, name + names.FEED_OUT) + x, name + names.FEED_NORM)
-    mean = x.mean(0)
-    return mean / np.linalg.norm(mean)
+    mean: Matrix = x.mean(0)
+    return mean / float(np.linalg.norm(mean))

@@ -71,7 +71,7 @@ def to_document(chunk: Chunk) -> Document:
 def to_chunk(document: Document, scope: Scope) -> Chunk:
     """Read the chunk of a document back."""
     chunk_id, path, epoch, sequence, text, breadcrumb, source, private, date, tags, text_hash, terms, heading_terms = (
-        orjson.loads(document.get_first("chunk"))
+        orjson.loads(document["chunk"][0])
     )
     return Chunk(
         id=chunk_id,
@@ -91,7 +91,7 @@ def to_chunk(document: Document, scope: Scope) -> Chunk:
 
 def to_ref(document: Document) -> ChunkRef:
     """Read of a document what the sweeper needs."""
-    chunk_id, path, epoch, sequence, *_ = orjson.loads(document.get_first("chunk"))
+    chunk_id, path, epoch, sequence, *_ = orjson.loads(document["chunk"][0])
     return ChunkRef(chunk_id, path, Revision(epoch, sequence))
 
 

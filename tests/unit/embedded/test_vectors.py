@@ -13,7 +13,7 @@ import pytest
 from memoryd.adapters.embedded.vectors import EdgeVectorStore
 from memoryd.errors import DataError, ResourceExhaustedError, UnavailableError
 from tests.contract.registry import DIMENSIONS
-from tests.contract.test_vector_store import HERE, SCOPE, embedded, found, ids, scanned, vector
+from tests.contract.vector_chunks import HERE, SCOPE, embedded, found, ids, scanned, vector
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "config-cut": lambda root: (root / "edge_config.json").write_text('{"vectors": '),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memoryd.errors import InvalidInputError, ResourceExhaustedError, UnavailableError
 from services.embedder.lane import Lane
-from services.embedder.requests import Request
+from services.embedder.requests import Request, Text
 
 LENGTHS = st.lists(st.integers(1, 200), min_size=1, max_size=40)
 
@@ -49,7 +49,7 @@ async def test_every_text_is_taken_once_and_the_budget_is_kept(calls: Sequence[S
     requests = [request(*lengths) for lengths in calls]
     for each in requests:
         queue.put(each)
-    taken = []
+    taken: list[Text] = []
     while len(taken) < sum(map(len, calls)):
         oldest = next(text for each in requests for text in each.texts if text not in taken)
         batch = queue.take()

@@ -70,10 +70,11 @@ async def stuck(service: EmbedderService, engine: FakeEngine) -> asyncio.Task[Em
 async def waiting(registry: CollectorRegistry, texts: int) -> None:
     """Wait until so many texts wait for a batch of the bulk lane."""
 
-    async def look() -> float | None:
-        return registry.get_sample_value("memoryd_embedder_waiting_texts", {"lane": Lane.BULK})
+    async def look() -> int:
+        found = registry.get_sample_value("memoryd_embedder_waiting_texts", {"lane": Lane.BULK})
+        return -1 if found is None else int(found)
 
-    await eventually(look, float(texts))
+    await eventually(look, texts)
 
 
 def expected(engine: FakeEngine, texts: Sequence[str]) -> NDArray[np.float32]:

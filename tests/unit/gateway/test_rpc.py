@@ -82,7 +82,7 @@ async def test_every_field_arrives() -> None:
         pytest.param({"citations": 4}, "citations: 4 is not known; it must be one of CITATIONS_AUTO", id="citations"),
         pytest.param(
             {"typed": [memory_pb2.TypedQuery(text="x")]},
-            "typed[0].kind: 0 says nothing; it must be KIND_LEX",
+            "typed[0].kind: 0 says nothing; it must be one of KIND_LEX (1), ",
             id="kind-0",
         ),
         pytest.param(

@@ -19,8 +19,8 @@ async def test_search_passes_on_the_scope_the_checked_query_and_less_than_the_de
     assert (scope, query) == (SCOPE, SearchQuery("boiler", path_prefix="memory/"))
     assert timeout == pytest.approx(1.95)
     assert found.answer is ANSWER
-    assert not found.fallback
-    assert not found.stale
+    assert not found.answer.differs_from(found.query)
+    assert not found.answer.stale
 
 
 async def test_a_deadline_shorter_than_the_margin_still_leaves_time_to_search() -> None:
@@ -54,7 +54,7 @@ async def test_bad_input_never_reaches_the_searcher() -> None:
 async def test_says_what_was_not_as_asked(mode: Mode, answer: object, fallback: bool, stale: bool) -> None:
     gateway = Gateway(searcher=FakeSearcher(answer))  # type: ignore[arg-type]  # a parametrised SearchAnswer
     found = await gateway.service.search(SCOPE, SearchQuery("boiler", mode=mode), timeout=1.0)
-    assert (found.fallback, found.stale) == (fallback, stale)
+    assert (found.answer.differs_from(found.query), found.answer.stale) == (fallback, stale)
 
 
 # --- memory_get -------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def tiny_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "read_wheel", tiny_checkpoint)
 
 
-def rewrite(hub: HubServer, **changes: Any) -> None:
+def rewrite(hub: HubServer, **changes: object) -> None:
     path = hub.root / TINY.hub / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 

@@ -143,7 +143,7 @@ def test_the_fingerprint_follows_from_what_decides_a_vector(tmp_path: Path, monk
 
 def test_a_folder_that_can_not_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ModelError, match="can't be written to .*/file/model"):
+    with pytest.raises(ModelError, match=r"can't be written to .*/file/model"):
         make(tmp_path / "file" / "model")
 
 
@@ -163,5 +163,5 @@ def test_the_folder_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_unknown_model_lists_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="'e6' is no model .* known: multilingual-e5-small"):
+    with pytest.raises(ConfigError, match=r"'e6' is no model .* known: multilingual-e5-small"):
         find_spec("e6")

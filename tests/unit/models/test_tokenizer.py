@@ -68,7 +68,7 @@ def test_a_blank_text_is_refused_by_its_index(tokenizer: ModelTokenizer, blank: 
 
 
 def test_a_lone_surrogate_is_refused_by_its_place(tokenizer: ModelTokenizer) -> None:
-    with pytest.raises(InvalidInputError, match="text 1 is not Unicode: .* at character 2"):
+    with pytest.raises(InvalidInputError, match=r"text 1 is not Unicode: .* at character 2"):
         tokenizer.ids(["tea", "te\ud800a"], TextKind.QUERY)
 
 

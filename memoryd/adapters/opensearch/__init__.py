@@ -1,0 +1,1 @@
+"""The text store on an OpenSearch server or cluster."""

@@ -1,0 +1,166 @@
+"""The vector store on Qdrant."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.conversions.common_types import PointId
+
+from memoryd.adapters.payloads import REF_FIELDS, to_chunk, to_ref
+from memoryd.adapters.qdrant.collection import ensure_collection
+from memoryd.adapters.qdrant.connection import connect, translated
+from memoryd.adapters.qdrant.points import any_of, condition, equals, in_scope, point
+from memoryd.adapters.qdrant.settings import QdrantSettings
+from memoryd.domain.chunks import ChunkRef
+from memoryd.domain.names import Scope
+from memoryd.errors import InvalidInputError
+from memoryd.ports import EmbeddedChunk, Filter, Hit
+
+_PAGE = 1_000
+# Points in one write: some 2 MB at 384 dimensions.
+_BATCH = 256
+# Compare with the full vectors and with each of them.
+_EXACT = models.SearchParams(exact=True, quantization=models.QuantizationSearchParams(ignore=True))
+
+
+class QdrantVectorStore:
+    """The port `VectorStore`, on one collection."""
+
+    def __init__(self, client: AsyncQdrantClient, collection: str, dimensions: int, settings: QdrantSettings) -> None:
+        self._client = client
+        self._collection = collection
+        self._dimensions = dimensions
+        self._settings = settings
+        # Points that are on most replicas. ("majority" asks as many, but gives only what all of those have: a write
+        # that most replicas have confirmed could be missed.)
+        self._consistency = models.ReadConsistencyType.QUORUM if settings.replication > 1 else None
+
+    @classmethod
+    async def open(cls, settings: QdrantSettings, collection: str, dimensions: int) -> QdrantVectorStore:
+        """Connect, and create the collection where there is none; several processes may do so at once.
+
+        Args:
+            settings: how to reach Qdrant.
+            collection: its name, the generation's own.
+            dimensions: length of a vector.
+
+        Raises DataError where the collection holds vectors of another length.
+        """
+        client = connect(settings)
+        try:
+            with translated(settings):
+                await ensure_collection(client, collection, dimensions, settings)
+        except BaseException:
+            await client.close()
+            raise
+        return cls(client, collection, dimensions, settings)
+
+    async def upsert(self, chunks: Sequence[EmbeddedChunk]) -> None:
+        """Write chunks, of any scopes. On return they are durable and can be found.
+
+        Raises InvalidInputError for a vector of another length or with a value that is no number.
+        """
+        for embedded in chunks:
+            self._check(embedded.vector, embedded.chunk.key.path)
+        for start in range(0, len(chunks), _BATCH):
+            points = [point(embedded) for embedded in chunks[start : start + _BATCH]]
+            with translated(self._settings):
+                await self._client.upsert(self._collection, points, wait=True)
+
+    async def delete(self, scope: Scope, ids: Sequence[str]) -> None:
+        """Remove chunks; ids that are not there are no error."""
+        if ids:
+            selector = models.FilterSelector(filter=_with_ids(scope, ids))
+            with translated(self._settings):
+                await self._client.delete(self._collection, selector, wait=True)
+
+    async def search(self, vector: NDArray[np.float32], where: Filter, limit: int) -> Sequence[Hit]:
+        """Find the nearest chunks by cosine, best first."""
+        found = await self._query(vector, condition(where), limit, None, with_payload=True)
+        return [Hit(to_chunk(str(hit.id), hit.payload or {}), hit.score) for hit in found]
+
+    async def cosines(self, vector: NDArray[np.float32], scope: Scope, ids: Sequence[str]) -> Mapping[str, float]:
+        """Compare a vector with chunks that another leg found, by id. Missing ones are left out."""
+        found = await self._query(vector, _with_ids(scope, ids), len(ids), _EXACT, with_payload=False) if ids else []
+        return {str(hit.id): hit.score for hit in found}
+
+    async def vectors(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
+        """Find vectors of texts embedded before, within one tenant, by text hash. Missing ones are left out."""
+        found: dict[str, NDArray[np.float32]] = {}
+        wanted = list(dict.fromkeys(text_hashes))
+        for start in range(0, len(wanted), _PAGE):
+            where = models.Filter(must=[equals("tenant", tenant), any_of("text_hash", wanted[start : start + _PAGE])])
+            async for page in self._scroll(where, ["text_hash"], with_vectors=True):
+                for record in page:
+                    found[(record.payload or {})["text_hash"]] = np.asarray(record.vector, dtype=np.float32)
+        return found
+
+    async def scan(self, scope: Scope, path: str | None = None) -> AsyncIterator[Sequence[ChunkRef]]:
+        """Iterate in pages over all stored chunks of a workspace, or of one file."""
+        must = in_scope(scope)
+        if path is not None:
+            must.append(equals("path", path))
+        async for page in self._scroll(models.Filter(must=must), REF_FIELDS, with_vectors=False):
+            yield [to_ref(str(record.id), record.payload or {}) for record in page]
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._client.close()
+
+    async def _query(
+        self,
+        vector: NDArray[np.float32],
+        where: models.Filter,
+        limit: int,
+        params: models.SearchParams | None,
+        *,
+        with_payload: bool,
+    ) -> list[models.ScoredPoint]:
+        self._check(vector, "the query")
+        with translated(self._settings):
+            response = await self._client.query_points(
+                self._collection,
+                vector.tolist(),
+                query_filter=where,
+                search_params=params,
+                limit=limit,
+                with_payload=with_payload,
+                consistency=self._consistency,
+                timeout=self._settings.timeout,
+            )
+        return response.points
+
+    async def _scroll(
+        self, where: models.Filter, fields: list[str], *, with_vectors: bool
+    ) -> AsyncIterator[list[models.Record]]:
+        offset: PointId | None = None
+        while True:
+            with translated(self._settings):
+                page, offset = await self._client.scroll(
+                    self._collection,
+                    where,
+                    limit=_PAGE,
+                    offset=offset,
+                    with_payload=fields,
+                    with_vectors=with_vectors,
+                    consistency=self._consistency,
+                    timeout=self._settings.timeout,
+                )
+            if page:
+                yield page
+            if offset is None:
+                return
+
+    def _check(self, vector: NDArray[np.float32], what: str) -> None:
+        if vector.shape != (self._dimensions,) or not np.isfinite(vector).all():
+            raise InvalidInputError(
+                f"the vector of {what} has shape {vector.shape} or holds a value that is no number: the index needs "
+                f"{self._dimensions} finite numbers, so ask the embedder that the generation was built with",
+            )
+
+
+def _with_ids(scope: Scope, ids: Sequence[str]) -> models.Filter:
+    return models.Filter(must=[*in_scope(scope), models.HasIdCondition(has_id=list(ids))])

@@ -1,0 +1,150 @@
+"""What every embedder does, on the default model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from memoryd.errors import DeadlineExceededError, InvalidInputError, UnimplementedError
+from memoryd.ports import Embedder, Embeddings, Lane, TextKind
+from tests.contract.registry import EMBEDDERS
+from tests.support.texts import mixed_texts
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", params=sorted(EMBEDDERS), loop_scope="module")
+async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
+    async with EMBEDDERS[request.param]() as embedder:
+        yield embedder
+
+
+async def embed(
+    embedder: Embedder, *texts: str, kind: TextKind = TextKind.PASSAGE, lane: Lane = Lane.BULK, timeout: float = 60.0
+) -> Embeddings:
+    return await embedder.embed(texts, kind=kind, lane=lane, timeout=timeout)
+
+
+async def test_the_model_is_described(embedder: Embedder) -> None:
+    info = await embedder.info()
+    assert info == await embedder.info()
+    assert (info.name, info.dimensions, info.window) == ("multilingual-e5-small", 384, 512)
+    assert len(info.fingerprint) >= 16
+    assert -1 <= info.unrelated < info.related <= 1
+    assert info.engine
+
+
+async def test_vectors_are_float32_of_length_one_in_the_order_of_the_texts(embedder: Embedder) -> None:
+    texts = mixed_texts(20)
+    together = await embed(embedder, *texts)
+    assert together.vectors.shape == (20, 384)
+    assert together.vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(together.vectors, axis=1), 1, atol=1e-4)
+    for text, vector in zip(texts, together.vectors, strict=True):
+        alone = (await embed(embedder, text)).vectors[0]
+        assert float(alone @ vector) >= 0.9999
+
+
+async def test_both_lanes_give_the_same_vector(embedder: Embedder) -> None:
+    vectors = [(await embed(embedder, "the same text", lane=lane)).vectors[0] for lane in Lane]
+    assert float(vectors[0] @ vectors[1]) >= 0.9999
+
+
+async def test_the_kind_decides_the_prompt(embedder: Embedder) -> None:
+    query, passage = [(await embed(embedder, "a quiet street", kind=kind)).vectors[0] for kind in TextKind]
+    assert float(query @ passage) < 0.9999
+
+
+async def test_no_texts_give_no_vectors(embedder: Embedder) -> None:
+    embeddings = await embed(embedder)
+    assert embeddings.vectors.shape == (0, 384)
+    assert embeddings.tokens == 0
+
+
+async def test_tokens_are_what_the_tokenizer_counts(embedder: Embedder) -> None:
+    tokenizer = await embedder.tokenizer()
+    texts = mixed_texts(9)
+    counts = tokenizer.count(texts)
+    assert (await embed(embedder, *texts)).tokens == sum(counts)
+    assert tokenizer.count(["word " * 2_000])[0] > 2_000
+
+
+async def test_weights_of_words_are_in_nats(embedder: Embedder) -> None:
+    common, rare = (await embedder.tokenizer()).weights(["and", "zugzwang"])
+    assert 0 <= common < rare
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "🙂" * 60,
+        "ｆｕｌｌｗｉｄｔｈ ｔｅｘｔ",
+        "\u200b\u0007",
+        "</s> <pad> <unk>",
+        "e\u0301 ﬁ ½ \u202e\U000e0041",
+        "a",
+        "\x00",
+    ],
+    ids=["emoji", "fullwidth", "invisible", "special tokens", "composed", "letter", "null"],
+)
+async def test_odd_texts_are_served(embedder: Embedder, text: str) -> None:
+    embeddings = await embed(embedder, "before", text, "after")
+    assert np.isfinite(embeddings.vectors).all()
+    assert np.allclose(np.linalg.norm(embeddings.vectors, axis=1), 1, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "text 1 is blank"),
+        (" \n\u3000", "text 1 is blank"),
+        ("a\ud800", "text 1 is not Unicode"),
+        ("word " * 600, "text 1 has 605 tokens with its prompt, the model's window is 512"),
+        ("x" * 1_000_000, r"text 1 has \d{6} tokens with its prompt, the model's window is 512"),
+    ],
+    ids=["empty", "blank", "surrogate", "long", "megabyte"],
+)
+async def test_a_text_that_can_not_be_embedded_is_named(embedder: Embedder, text: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        await embed(embedder, "before", text)
+
+
+async def test_a_text_of_the_whole_window_is_served(embedder: Embedder) -> None:
+    tokenizer = await embedder.tokenizer()
+    text = " ".join(["word"] * 508)
+    assert tokenizer.count([text]) == [512]
+    assert (await embed(embedder, text)).tokens == 512
+
+
+async def test_a_deadline_is_kept(embedder: Embedder) -> None:
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(DeadlineExceededError):
+        await embed(embedder, *mixed_texts(2_000), timeout=0.2)
+    assert asyncio.get_running_loop().time() - began < 30
+    assert (await embed(embedder, "afterwards")).tokens > 0
+
+
+async def test_a_cancelled_call_leaves_the_embedder_as_it_was(embedder: Embedder) -> None:
+    call = asyncio.create_task(embed(embedder, *mixed_texts(500)))
+    await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert (await embed(embedder, "afterwards")).tokens > 0
+
+
+async def test_queries_are_answered_while_bulk_is_on_its_way(embedder: Embedder) -> None:
+    bulk = asyncio.create_task(embed(embedder, *mixed_texts(80)))
+    queries = [await embed(embedder, f"query {number}", kind=TextKind.QUERY, lane=Lane.QUERY) for number in range(3)]
+    assert not bulk.done()
+    assert all(query.vectors.shape == (1, 384) for query in queries)
+    assert (await bulk).vectors.shape == (80, 384)
+
+
+async def test_without_a_cross_encoder_rerank_is_not_served(embedder: Embedder) -> None:
+    with pytest.raises(UnimplementedError, match="no cross-encoder is configured"):
+        await embedder.rerank("query", ["text"], timeout=10.0)

@@ -1,0 +1,60 @@
+"""What settings give."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from memoryd.errors import ConfigError, ModelError
+from memoryd.models.spec import Variant
+from services.embedder.compose import open_embedder
+from services.embedder.settings import EmbedderSettings
+from tests.support.model import model_dir
+
+
+def test_every_setting_is_documented_and_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(field.description for field in EmbedderSettings.model_fields.values())
+    monkeypatch.setenv("MEMORYD_EMBEDDER_VARIANT", "fp32")
+    monkeypatch.setenv("MEMORYD_EMBEDDER_MODEL_DIR", "/models/e5")
+    monkeypatch.setenv("MEMORYD_EMBEDDER_BULK_THREADS", "3")
+    settings = EmbedderSettings()
+    assert (settings.variant, settings.model_dir, settings.bulk_threads) == (Variant.FP32, Path("/models/e5"), 3)
+
+
+def test_a_wrong_setting_is_refused() -> None:
+    with pytest.raises(ValidationError, match="engine"):
+        EmbedderSettings.model_validate({"engine": "none"})
+
+
+async def test_the_model_is_ready_when_it_opens() -> None:
+    async with open_embedder(EmbedderSettings(model_dir=model_dir())) as embedder:
+        assert (await embedder.info()).engine == "onnx int8"
+
+
+async def test_the_default_folder_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORYD_MODEL_DIR", str(model_dir()))
+    async with open_embedder(EmbedderSettings()) as embedder:
+        assert (await embedder.info()).name == "multilingual-e5-small"
+
+
+async def test_a_missing_model_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"^no model in .*: run `memoryd model prepare`$"):
+        async with open_embedder(EmbedderSettings(model_dir=tmp_path / "none")):
+            pass
+
+
+async def test_an_unknown_model_is_refused() -> None:
+    with pytest.raises(ConfigError, match="'e6' is no model"):
+        async with open_embedder(EmbedderSettings(model="e6")):
+            pass
+
+
+@pytest.mark.parametrize("settings", [{"engine": "sentence-transformers"}, {"cross_encoder": "some/model"}])
+async def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(ConfigError, match=r"needs the extra `torch`: pip install 'memoryd\[torch\]'"):
+        async with open_embedder(EmbedderSettings.model_validate({"model_dir": model_dir()} | settings)):
+            pass

@@ -1,0 +1,227 @@
+"""A search whose parts fail, are slow, or hold chunks that no outline lists."""
+# ruff: noqa: ANN401  (a stand-in passes on whatever its store takes)
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from memoryd.domain.chunks import Chunk, chunk_id, text_hash
+from memoryd.domain.files import FileKey, Revision, Source
+from memoryd.domain.names import Scope
+from memoryd.domain.outlines import Listed, Outline
+from memoryd.domain.queries import Chat, Freshness, Mode, SearchAnswer, SearchQuery, Stage
+from memoryd.domain.text import analyze
+from memoryd.errors import DeadlineExceededError, MemorydError, UnavailableError
+from memoryd.ports import EmbeddedChunk, Filter, Hit, QueryTerm
+from services.search.service import SearchService
+from services.search.settings import SearchSettings
+from tests.support.fakes import (
+    FakeEmbedder,
+    MemoryFileLog,
+    MemoryManifest,
+    MemoryTextStore,
+    MemoryVectorStore,
+    vector_of,
+)
+
+SCOPE = Scope("acme", "rod")
+
+
+@dataclass
+class Failing:
+    """Stands before a store: raises, or answers late."""
+
+    store: Any
+    error: Exception | None = None
+    delay: float = 0.0
+    limits: list[int] = field(default_factory=list)
+
+    async def search(self, wanted: Any, where: Filter, limit: int) -> Sequence[Hit]:
+        self.limits.append(limit)
+        await asyncio.sleep(self.delay)
+        if self.error:
+            raise self.error
+        hits: Sequence[Hit] = await self.store.search(wanted, where, limit)
+        return hits
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+class World:
+    """A search service on fakes, and files put into its stores."""
+
+    def __init__(self) -> None:
+        self.embedder = FakeEmbedder()
+        self.vectors = Failing(MemoryVectorStore())
+        self.texts = Failing(MemoryTextStore())
+        self.manifest = MemoryManifest()
+        self.log = MemoryFileLog()
+        self.service = SearchService(
+            embedder=self.embedder,
+            vectors=self.vectors,
+            texts=self.texts,
+            manifest=self.manifest,
+            log=self.log,
+            consumer="indexer",
+            settings=SearchSettings(),
+        )
+
+    async def put(self, path: str, *texts: str, listed: bool = True, sequence: int = 1, **flags: Any) -> None:
+        key, revision = FileKey(SCOPE, path), Revision(1, sequence)
+        chunks = []
+        for number, text in enumerate(texts):
+            name = chunk_id(f"{path}{text}", number, revision)
+            terms = " ".join(analyze(text))
+            private = bool(flags.get("private"))
+            chunks.append(
+                Chunk(name, key, text, "", Source.MEMORY, private, "", (), revision, text_hash(text), terms, "")
+            )
+        await self.vectors.store.upsert([EmbeddedChunk(chunk, vector_of(chunk.text)) for chunk in chunks])
+        await self.texts.store.upsert(chunks)
+        if listed:
+            places = tuple(Listed(chunk.id, "i", 0, line, line) for line, chunk in enumerate(chunks, 1))
+            current = await self.manifest.outline(key)
+            outline = Outline(key, revision, "hash", places, entry=current.entry if current else 0, **flags)
+            await self.manifest.commit(outline)
+
+    async def search(self, text: str = "ferry harbour", timeout: float = 5.0, **options: Any) -> SearchAnswer:
+        query = SearchQuery(text, **({"min_score": 0.0} | options))
+        return await self.service.search(SCOPE, query, timeout=timeout)
+
+
+@pytest.fixture
+async def world() -> World:
+    made = World()
+    await made.log.subscribe("indexer")
+    await made.put("a.md", "the ferry leaves the harbour", "a bus leaves the square")
+    await made.put("b.md", "the harbour is closed")
+    return made
+
+
+def only(answer: SearchAnswer) -> tuple[Stage, str, str]:
+    (entry,) = answer.degraded
+    return entry.stage, entry.reason, entry.instead
+
+
+async def test_both_legs(world: World) -> None:
+    answer = await world.search()
+    assert (answer.mode, answer.degraded) == (Mode.HYBRID, ())
+    assert {result.path for result in answer.results} == {"a.md", "b.md"}
+    assert set(answer.timings) == {Stage.EMBED, Stage.VECTOR, Stage.TEXT, Stage.FUSE}
+    # What only one leg found is scored by both.
+    assert all(result.vector_score is not None and result.text_score is not None for result in answer.results)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (UnavailableError("the embedder is down"), "UNAVAILABLE"),
+        (DeadlineExceededError("too late"), "DEADLINE_EXCEEDED"),
+        (ZeroDivisionError("a secret of the driver"), "INTERNAL"),
+    ],
+)
+async def test_without_the_embedder_the_text_leg_answers(world: World, error: Exception, reason: str) -> None:
+    world.embedder.fault = lambda _: error
+    answer = await world.search()
+    assert answer.mode is Mode.TEXT
+    assert only(answer) == (Stage.EMBED, reason, "the text leg alone")
+    assert answer.model is None
+    assert {result.path for result in answer.results} == {"a.md", "b.md"}
+    assert "secret" not in answer.degraded[0].detail
+
+
+async def test_without_the_text_store_the_vector_leg_answers(world: World) -> None:
+    world.texts.error = UnavailableError("the text store is down")
+    answer = await world.search()
+    assert answer.mode is Mode.VECTOR
+    assert only(answer) == (Stage.TEXT, "UNAVAILABLE", "the vector leg alone")
+    assert len(answer.results) == 3
+
+
+async def test_without_the_vector_store_the_text_leg_answers(world: World) -> None:
+    world.vectors.error = UnavailableError("the vector store is down")
+    answer = await world.search()
+    assert answer.mode is Mode.TEXT
+    assert only(answer)[:2] == (Stage.VECTOR, "UNAVAILABLE")
+    assert max(result.score for result in answer.results) == pytest.approx(1.0)  # a missing leg never caps the score
+
+
+async def test_a_slow_leg_is_left_behind(world: World) -> None:
+    world.vectors.delay = 60.0
+    answer = await world.search(timeout=0.5)
+    assert only(answer)[:2] == (Stage.VECTOR, "DEADLINE_EXCEEDED")
+    assert answer.results
+
+
+async def test_without_any_leg_the_search_is_unavailable(world: World) -> None:
+    world.embedder.fault = lambda _: UnavailableError("the embedder is down")
+    world.texts.error = UnavailableError("the text store is down")
+    with pytest.raises(UnavailableError, match=r"the embedder is down.*the text store is down"):
+        await world.search()
+    with pytest.raises(MemorydError, match="the text store is down"):
+        await world.search(mode=Mode.TEXT)
+
+
+async def test_a_chunk_that_no_outline_lists_is_not_shown(world: World) -> None:
+    await world.put("a.md", "the ferry sank in the harbour", listed=False, sequence=2)
+    await world.put("ghost.md", "the ferry harbour ghost", listed=False)
+    answer = await world.search(max_results=50)
+    assert not any("sank" in result.snippet or "ghost" in result.snippet for result in answer.results)
+
+
+async def test_more_is_asked_for_while_unlisted_chunks_crowd_out_listed_ones(world: World) -> None:
+    for number in range(150):
+        await world.put(f"old-{number}.md", f"ferry harbour ferry harbour {number}", listed=False)
+    answer = await world.search(max_results=50)
+    assert {result.path for result in answer.results} == {"a.md", "b.md"}
+    assert world.texts.limits == [100, 400]
+
+
+async def test_a_deleted_file_is_not_shown(world: World) -> None:
+    outline = await world.manifest.outline(FileKey(SCOPE, "b.md"))
+    assert outline is not None
+    await world.manifest.commit(replace(outline, revision=Revision(1, 9), chunks=(), deleted=True))
+    assert {result.path for result in (await world.search()).results} == {"a.md"}
+
+
+async def test_flags_come_from_the_outline_and_not_from_the_stores(world: World) -> None:
+    await world.put("c.md", "the ferry of the harbour is secret", private=True)
+    outline = await world.manifest.outline(FileKey(SCOPE, "b.md"))
+    assert outline is not None
+    await world.manifest.commit(replace(outline, private=True))
+    assert {result.path for result in (await world.search()).results} == {"a.md", "b.md", "c.md"}
+    for chat in (Chat.GROUP, Chat.CHANNEL):
+        assert {result.path for result in (await world.search(chat=chat)).results} == {"a.md"}
+
+
+async def test_dates_come_from_the_outline(world: World) -> None:
+    await world.put("old.md", "the old ferry harbour", date="2025-01-31")
+    await world.put("new.md", "the new ferry harbour", date="2026-02-01")
+    paths = {result.path for result in (await world.search(since="2026-01-01", until="2026-02-01")).results}
+    assert paths == {"new.md"}
+
+
+async def test_a_wait_for_a_revision_ends_when_it_is_committed(world: World) -> None:
+    wanted = Freshness("a.md", Revision(1, 7), wait=5.0)
+    search = asyncio.create_task(world.search(freshness=wanted, timeout=20.0))
+    await asyncio.sleep(0)
+    await world.put("a.md", "the ferry of today leaves the harbour", sequence=7)
+    answer = await search
+    assert any("of today" in result.snippet for result in answer.results)
+
+
+async def test_a_wait_for_a_revision_that_never_comes_ends_in_time(world: World) -> None:
+    answer = await world.search(freshness=Freshness("a.md", Revision(9, 9), wait=0.05))
+    assert answer.results
+
+
+async def test_terms_are_searched_as_text(world: World) -> None:
+    answer = await world.search('harbour" OR * AND (path:x) [1 TO 2] \\ ferry~', mode=Mode.TEXT)
+    assert {result.path for result in answer.results} == {"a.md", "b.md"}
+    assert (await world.service.texts.search([QueryTerm("*")], Filter(SCOPE), 10)) == []
