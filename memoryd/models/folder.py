@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from tokenizers import Tokenizer
 
 from memoryd.errors import ModelError
 from memoryd.models.encoder import ENCODER_VERSION, MODEL_FILE
@@ -18,6 +17,7 @@ from memoryd.models.tokenizer import ModelTokenizer
 
 MANIFEST_FILE = "memoryd-model.json"
 TOKENIZER_FILE = "tokenizer.json"
+SENTENCE_PIECE_FILE = "sentencepiece.model"
 PREPARE = "run `memoryd model prepare`"
 
 
@@ -72,8 +72,9 @@ class PreparedModel:
 
     def tokenizer(self) -> ModelTokenizer:
         """Load the tokenizer with the model's prompts."""
-        tokenizer = Tokenizer.from_file(str(self.folder / TOKENIZER_FILE))
-        return ModelTokenizer(tokenizer, self.manifest.query_prompt, self.manifest.passage_prompt)
+        name = SENTENCE_PIECE_FILE if SENTENCE_PIECE_FILE in self.manifest.files else TOKENIZER_FILE
+        file = (self.folder / name).read_bytes()
+        return ModelTokenizer.parse(file, self.manifest.query_prompt, self.manifest.passage_prompt)
 
 
 def write_manifest(folder: Path, spec: ModelSpec, variant: Variant, source: str, dimensions: int) -> None:

@@ -115,19 +115,14 @@ class _HubWeights(Mapping[str, NDArray[np.float32]]):
     """The tensors of a safetensors file, each read when asked for."""
 
     def __init__(self, path: Path, sizes: Architecture) -> None:
-        self._shapes = tensor_shapes(sizes)
-        try:
-            self._file = safe_open(path, "numpy")
-        except SafetensorError as error:
-            raise ModelError(f"{path} is damaged ({error}); delete it and try again") from error
-        file = self._file
-        shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118  (no mapping)
+        self._shapes, self._file = tensor_shapes(sizes), _open(path)
+        shapes = {name: tuple(self._file.get_slice(name).get_shape()) for name in self._file.keys()}  # noqa: SIM118
         wrong = [name for name, shape in self._shapes.items() if shapes.get(name) != shape]
         if wrong:
             raise ValueError(f"{_WEIGHTS} lacks {wrong[0]}, or has it in another shape than {_CONFIG} says")
 
     def __getitem__(self, name: str) -> NDArray[np.float32]:
-        stored: NDArray[np.floating] = self._file.get_tensor(name)  # type: ignore[no-untyped-call]
+        stored: NDArray[np.floating] = self._file.get_tensor(name)
         return stored.astype(np.float32, copy=False)
 
     def __iter__(self) -> Iterator[str]:
@@ -135,6 +130,13 @@ class _HubWeights(Mapping[str, NDArray[np.float32]]):
 
     def __len__(self) -> int:
         return len(self._shapes)
+
+
+def _open(path: Path) -> Any:  # noqa: ANN401  (its methods have no types)
+    try:
+        return safe_open(path, "numpy")
+    except SafetensorError as error:
+        raise ModelError(f"{path} is damaged ({error}); delete it and try again") from error
 
 
 def _endpoint() -> str | None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from memoryd.errors import ModelError
 from memoryd.models.checkpoint import Checkpoint
 from memoryd.models.encoder import write_encoder
-from memoryd.models.folder import TOKENIZER_FILE, PreparedModel, open_model, write_manifest
+from memoryd.models.folder import SENTENCE_PIECE_FILE, TOKENIZER_FILE, PreparedModel, open_model, write_manifest
 from memoryd.models.hub import hub_answers, read_hub
 from memoryd.models.progress import Progress, no_progress
+from memoryd.models.sentence_piece import from_unigram
 from memoryd.models.spec import ModelSpec, Source, Variant
 from memoryd.models.transformers_format import write_transformers_folder
 from memoryd.models.wheel import read_wheel
@@ -86,6 +87,8 @@ def read_checkpoint(spec: ModelSpec, source: Source, progress: Progress = no_pro
 def _write(checkpoint: Checkpoint, folder: Path, spec: ModelSpec, variant: Variant, progress: Progress) -> None:
     folder.mkdir()
     checkpoint.tokenizer.save(str(folder / TOKENIZER_FILE), pretty=False)
+    if (pieces := from_unigram(checkpoint.tokenizer)) is not None:
+        (folder / SENTENCE_PIECE_FILE).write_bytes(pieces)
     if variant is Variant.TORCH:
         write_transformers_folder(checkpoint, folder, spec)
     else:

@@ -39,9 +39,9 @@ class EmbedderMetrics:
         self.batch_seconds = Histogram(
             "memoryd_embedder_batch_seconds", "Time of one batch.", ["lane"], buckets=_SECONDS, registry=registry
         )
-        self.worker_failures = Counter(
-            "memoryd_embedder_worker_failures",
-            "Batches that raised, before they were split.",
+        self.batch_failures = Counter(
+            "memoryd_embedder_batch_failures",
+            "Batches that raised.",
             ["lane"],
             registry=registry,
         )

@@ -13,7 +13,8 @@ import numpy as np
 
 from memoryd.domain.queries import ModelInfo
 from memoryd.errors import DeadlineExceededError, InvalidInputError, MemorydError, UnavailableError, UnimplementedError
-from memoryd.ports import Embeddings, Lane, TextKind, Tokenizer
+from memoryd.models.tokenizer import ModelTokenizer
+from memoryd.ports import Embeddings, Lane, TextKind
 from services.embedder.engines.engine import Engine, Reranker
 from services.embedder.lane import Lane as Queue
 from services.embedder.metrics import EmbedderMetrics, process_metrics
@@ -80,7 +81,12 @@ class EmbedderService:
         """Describe the model."""
         return self._engine.info
 
-    async def tokenizer(self) -> Tokenizer:
+    @property
+    def reranks(self) -> bool:
+        """Whether a cross-encoder is configured."""
+        return self._rerank is not None
+
+    async def tokenizer(self) -> ModelTokenizer:
         """Give the model's tokenizer."""
         return self._engine.tokenizer
 

@@ -70,17 +70,37 @@ class Workers:
         try:
             vectors = self._encode(batch)
         except BaseException as error:  # noqa: BLE001  (as in _run)
-            self._metrics.worker_failures.labels(self._lane.name).inc()
-            if len(batch) == 1:
-                batch[0].request.fail(self._blame(batch[0], error))
-                return
+            self._metrics.batch_failures.labels(self._lane.name).inc()
+            _log.warning("batch failed", lane=self._lane.name, texts=len(batch), error=repr(error))
+            self._find_cause(batch, error)
+            return
+        for text, vector in zip(batch, vectors, strict=True):
+            text.request.put(text.index, vector)
+
+    def _find_cause(self, batch: list[Text], error: BaseException) -> None:
+        """Tell a text that the model fails on from an engine that fails on everything."""
+        if not self._is_sound():
+            for text in batch:
+                text.request.fail(_engine_failed(error))
+        elif len(batch) == 1:
+            index = batch[0].index
+            batch[0].request.fail(
+                InvalidInputError(
+                    f"text {index} can't be embedded: the model fails on it. Leave it out or change it.",
+                    index=str(index),
+                )
+            )
+        else:
             middle = len(batch) // 2
             for half in (batch[:middle], batch[middle:]):
                 if wanted := [text for text in half if not text.request.over]:
                     self._embed(wanted)
-            return
-        for text, vector in zip(batch, vectors, strict=True):
-            text.request.put(text.index, vector)
+
+    def _is_sound(self) -> bool:
+        try:
+            return bool(np.isfinite(self._engine.encode([self._probe])).all())
+        except BaseException:  # noqa: BLE001  (as in _run)
+            return False
 
     def _encode(self, batch: Sequence[Text]) -> NDArray[np.float32]:
         ids = [text.ids for text in batch]
@@ -93,20 +113,6 @@ class Workers:
         if not np.isfinite(vectors).all():
             raise ValueError("the model gave values that are not finite")
         return vectors
-
-    def _blame(self, text: Text, error: BaseException) -> Exception:
-        """Tell a text that the model fails on from an engine that fails on everything."""
-        _log.warning("embedding failed", lane=self._lane.name, tokens=len(text.ids), exc_info=error)
-        try:
-            sound = bool(np.isfinite(self._engine.encode([self._probe])).all())
-        except BaseException:  # noqa: BLE001  (as in _run)
-            sound = False
-        if not sound:
-            return _engine_failed(error)
-        return InvalidInputError(
-            f"text {text.index} can't be embedded: the model fails on it. Leave it out or change it.",
-            index=str(text.index),
-        )
 
     def _observe_queue(self, batch: Sequence[Text]) -> None:
         now = time.monotonic()

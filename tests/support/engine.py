@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.domain.queries import ModelInfo
+from memoryd.models.fast_tokenizer import FastEncoder
 from memoryd.models.tokenizer import ModelTokenizer
 from tests.support.tiny_model import TINY, tiny_checkpoint
 
@@ -36,7 +37,9 @@ class FakeEngine:
         self.not_finite: Sequence[int] = ()
         self.fault: Callable[[Sequence[Sequence[int]]], None] = lambda batch: None
         self.info = ModelInfo("fake", "fake-1", DIMENSIONS, window, 0.1, 0.7, "fake")
-        self.tokenizer = ModelTokenizer(tiny_checkpoint().tokenizer, TINY.query_prompt, TINY.passage_prompt)
+        self.tokenizer = ModelTokenizer(
+            FastEncoder(tiny_checkpoint().tokenizer), TINY.query_prompt, TINY.passage_prompt
+        )
 
     def encode(self, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         self.entered.release()

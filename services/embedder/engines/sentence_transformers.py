@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 
 from memoryd.domain.queries import ModelInfo
 from memoryd.errors import ConfigError, ModelError
+from memoryd.models.fast_tokenizer import FastEncoder
 from memoryd.models.folder import MANIFEST_FILE, PREPARE, open_model
 from memoryd.models.spec import MODELS, ModelSpec, Variant, default_folder
 from memoryd.models.tokenizer import ModelTokenizer
@@ -44,7 +45,7 @@ class SentenceTransformersEngine:
         )
         # A copy: the model's own is set up to truncate.
         tokenizer = Tokenizer.from_str(model.tokenizer.backend_tokenizer.to_str())
-        self._tokenizer = ModelTokenizer(tokenizer, query, passage)
+        self._tokenizer = ModelTokenizer(FastEncoder(tokenizer), query, passage)
         unrelated = _first(settings.unrelated, spec and spec.unrelated)
         related = _first(settings.related, spec and spec.related)
         self._info = ModelInfo(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from memoryd.errors import InvalidInputError
+from memoryd.models.fast_tokenizer import FastEncoder, piece_costs
 from memoryd.models.folder import open_model
-from memoryd.models.tokenizer import ModelTokenizer, piece_costs
+from memoryd.models.tokenizer import ModelTokenizer
 from memoryd.ports import TextKind
 from tests.support.model import model_dir
 
@@ -17,6 +19,11 @@ from tests.support.model import model_dir
 @pytest.fixture(scope="module")
 def tokenizer() -> ModelTokenizer:
     return open_model(model_dir()).tokenizer()
+
+
+@pytest.fixture(scope="module")
+def plain() -> Tokenizer:
+    return Tokenizer.from_file(str(model_dir() / "tokenizer.json"))
 
 
 # The ids that fairseq's page on XLM-R gives for its tokenizer, which is this model's:
@@ -31,9 +38,8 @@ def tokenizer() -> ModelTokenizer:
         ("Bonjour le monde", [0, 84602, 95, 11146, 2]),
     ],
 )
-def test_ids_are_those_of_xlm_roberta(text: str, ids: list[int]) -> None:
-    plain = ModelTokenizer(Tokenizer.from_file(str(model_dir() / "tokenizer.json")), "", "")
-    assert plain.ids([text], TextKind.PASSAGE) == [ids]
+def test_ids_are_those_of_xlm_roberta(plain: Tokenizer, text: str, ids: list[int]) -> None:
+    assert plain.encode(text).ids == ids
 
 
 def test_the_prompt_depends_on_the_kind(tokenizer: ModelTokenizer) -> None:
@@ -82,7 +88,7 @@ def test_a_weight_is_minus_the_sum_of_log_probabilities() -> None:
     pieces = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -1.0), ("▁tea", -4.5), ("s", -2.0)]
     raw = Tokenizer(models.Unigram(pieces, unk_id=3, byte_fallback=False))
     raw.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer = ModelTokenizer(raw, "", "")
+    tokenizer = ModelTokenizer(FastEncoder(raw), "", "")
     assert tokenizer.weights(["tea", "teas", "s"]) == [4.5, 6.5, 3.0]
     assert tokenizer.weights(["é"]) == [1.0 + 4.5 + 10.0]  # SentencePiece's penalty below the least likely piece
 
@@ -93,3 +99,29 @@ def test_ids_stand_in_for_frequencies_where_there_are_none() -> None:
     assert list(costs) == sorted(costs)
     assert costs[2] - costs[1] == pytest.approx(math.log(3 / 2))
     assert costs[0] >= 0
+
+
+def test_sentencepiece_and_the_library_give_the_same_ids(tokenizer: ModelTokenizer, plain: Tokenizer) -> None:
+    workspace = Path(__file__).parents[3] / "examples" / "workspace"
+    lines = [line.strip() for path in workspace.rglob("*.md") for line in path.read_text(encoding="utf-8").splitlines()]
+    texts = [line for line in lines if line]
+    assert len(texts) > 500
+    expected = [encoding.ids for encoding in plain.encode_batch([f"passage: {text}" for text in texts])]
+    assert tokenizer.ids(texts, TextKind.PASSAGE) == expected
+
+
+def test_names_of_special_tokens_in_a_text_are_text(tokenizer: ModelTokenizer) -> None:
+    (ids,) = tokenizer.ids(["</s> <pad> <mask>"], TextKind.PASSAGE)
+    assert ids.count(2) == 1
+    assert ids[-1] == 2
+    assert 1 not in ids
+
+
+def test_a_dumped_tokenizer_is_the_same_when_it_is_read_again(tokenizer: ModelTokenizer, plain: Tokenizer) -> None:
+    for one in (tokenizer, ModelTokenizer(FastEncoder(plain), "query: ", "passage: ")):
+        again = ModelTokenizer.parse(one.dump(), one.prompt(TextKind.QUERY), one.prompt(TextKind.PASSAGE))
+        assert again.ids(["成语接龙 tea"], TextKind.QUERY) == one.ids(["成语接龙 tea"], TextKind.QUERY)
+        assert again.weights(["zugzwang"]) == one.weights(["zugzwang"])
+    for damaged in (b"", b"{}", b"\xff\xfe"):
+        with pytest.raises(ValueError, match="no "):
+            ModelTokenizer.parse(damaged, "", "")

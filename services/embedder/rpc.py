@@ -1,0 +1,108 @@
+"""EmbedderService: proto ↔ use case, nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from typing import Any
+
+import grpc
+import numpy as np
+
+from memoryd.errors import InvalidInputError, PreconditionFailedError, UnimplementedError
+from memoryd.ports import Lane, TextKind
+from memoryd.server.calls import current
+from memoryd.server.interceptor import Authenticate
+from memoryd.server.lifecycle import Server
+from memoryd.v1 import embedder_pb2, embedder_pb2_grpc
+from memoryd.wire.enums import required
+from memoryd.wire.models import model_to
+from services.embedder.service import EmbedderService
+
+SERVICE = embedder_pb2.DESCRIPTOR.services_by_name["EmbedderService"].full_name
+MAX_TEXTS = 256
+_PART = 2**20  # bytes of the tokenizer's file in one message
+
+_Context = grpc.aio.ServicerContext[Any, Any]
+
+
+def add_to(server: Server, service: EmbedderService, authenticate: Authenticate) -> None:
+    """Serve the embedder to the holders of the service credential."""
+    servicer = EmbedderServicer(service, server.max_message_bytes)
+    server.add(SERVICE, partial(embedder_pb2_grpc.add_EmbedderServiceServicer_to_server, servicer), authenticate)
+
+
+class EmbedderServicer(embedder_pb2_grpc.EmbedderServiceServicer):
+    """The embedder's use cases as gRPC."""
+
+    def __init__(self, service: EmbedderService, max_request_bytes: int) -> None:
+        """Take the use cases."""
+        self._service = service
+        self._max_request_bytes = max_request_bytes
+
+    async def Embed(self, request: embedder_pb2.EmbedRequest, context: _Context) -> embedder_pb2.EmbedResponse:
+        """Embed texts."""
+        kind = required("kind", request.kind, embedder_pb2.EmbedRequest.Kind.DESCRIPTOR, TextKind)
+        lane = required("lane", request.lane, embedder_pb2.EmbedRequest.Lane.DESCRIPTOR, Lane)
+        if request.sketches:
+            raise UnimplementedError("sketches is not served by this version; leave it out", field="sketches")
+        await self._check_model(request.fingerprint)
+        _check_count(request.texts)
+        embeddings = await self._service.embed(request.texts, kind=kind, lane=lane, timeout=current().left)
+        current().facts |= {"lane": lane.value, "texts": len(request.texts), "tokens": embeddings.tokens}
+        model = await self._service.info()
+        return embedder_pb2.EmbedResponse(
+            fingerprint=model.fingerprint,
+            dimensions=model.dimensions,
+            vectors=np.ascontiguousarray(embeddings.vectors, "<f4").tobytes(),
+            tokens=embeddings.tokens,
+        )
+
+    async def Rerank(self, request: embedder_pb2.RerankRequest, context: _Context) -> embedder_pb2.RerankResponse:
+        """Score texts against a query."""
+        _check_count(request.texts)
+        scores = await self._service.rerank(request.query, request.texts, timeout=current().left)
+        current().facts["texts"] = len(request.texts)
+        return embedder_pb2.RerankResponse(scores=scores)
+
+    async def Info(self, request: embedder_pb2.InfoRequest, context: _Context) -> embedder_pb2.InfoResponse:
+        """Describe the model."""
+        model = await self._service.info()
+        return embedder_pb2.InfoResponse(
+            model=model_to(model),
+            unrelated_cosine=model.unrelated,
+            related_cosine=model.related,
+            max_texts=MAX_TEXTS,
+            rerank=self._service.reranks,
+            max_request_bytes=self._max_request_bytes,
+        )
+
+    async def Tokenizer(
+        self, request: embedder_pb2.TokenizerRequest, context: _Context
+    ) -> AsyncIterator[embedder_pb2.TokenizerResponse]:
+        """Give the tokenizer."""
+        await self._check_model(request.fingerprint)
+        tokenizer = await self._service.tokenizer()
+        file = await asyncio.to_thread(tokenizer.dump)
+        current().facts["bytes"] = len(file)
+        yield embedder_pb2.TokenizerResponse(
+            query_prompt=tokenizer.prompt(TextKind.QUERY), passage_prompt=tokenizer.prompt(TextKind.PASSAGE)
+        )
+        for first in range(0, len(file), _PART):
+            yield embedder_pb2.TokenizerResponse(part=file[first : first + _PART])
+
+    async def _check_model(self, fingerprint: str) -> None:
+        model = await self._service.info()
+        if fingerprint not in {"", model.fingerprint}:
+            raise PreconditionFailedError(
+                f"this embedder runs {model.name} ({model.fingerprint}), the caller expects {fingerprint}: give both "
+                "the same model, or restart the caller to index with the new one",
+                reason="OTHER_MODEL",
+                fingerprint=model.fingerprint,
+            )
+
+
+def _check_count(texts: Sequence[str]) -> None:
+    if len(texts) > MAX_TEXTS:
+        raise InvalidInputError(f"texts: {len(texts)} are too many for one call; at most {MAX_TEXTS}", field="texts")

@@ -1,0 +1,177 @@
+"""The engines that need the extra `torch`, on real models."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memoryd.errors import ModelError
+from memoryd.models import prepare as preparing
+from memoryd.models.prepare import prepare
+from memoryd.models.spec import E5_SMALL, Source, Variant
+from memoryd.ports import Lane, TextKind
+from services.embedder.compose import open_embedder
+from services.embedder.engines.onnx import OnnxEngine
+from services.embedder.engines.sentence_transformers import SentenceTransformersEngine
+from services.embedder.settings import EmbedderSettings
+from tests.support.model import model_dir
+from tests.support.texts import mixed_texts
+from tests.support.tiny_model import TINY, tiny_checkpoint, write_hub_files
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _torch() -> None:
+    if find_spec("sentence_transformers") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("CI must install the extra `torch`: its engines are not tested without")
+        pytest.skip("NOT TESTED: the engines on torch. Install the extra: make test TORCH=1")
+
+
+def settings(**changes: object) -> EmbedderSettings:
+    return EmbedderSettings.model_validate({"engine": "sentence-transformers"} | changes)
+
+
+@pytest.fixture(scope="module")
+def torch_dir() -> Path:
+    return model_dir(Variant.TORCH)
+
+
+@pytest.fixture(scope="module")
+def engine(torch_dir: Path) -> SentenceTransformersEngine:
+    return SentenceTransformersEngine.load(settings(model_dir=torch_dir))
+
+
+@pytest.fixture
+def tiny_dir(tmp_path: Path) -> Path:
+    write_hub_files(tiny_checkpoint(), tmp_path / "tiny")
+    return tmp_path / "tiny"
+
+
+def test_both_engines_agree(engine: SentenceTransformersEngine) -> None:
+    onnx = OnnxEngine.load(model_dir())
+    texts = mixed_texts(100)
+    ids = onnx.tokenizer.ids(texts, TextKind.PASSAGE)
+    assert engine.tokenizer.ids(texts, TextKind.PASSAGE) == ids
+    for first in range(0, 100, 10):
+        ours, theirs = (each.encode(ids[first : first + 10]) for each in (onnx, engine))
+        assert (ours * theirs).sum(1).min() >= 0.99
+    assert engine.info.fingerprint != onnx.info.fingerprint
+    assert (engine.info.dimensions, engine.info.window) == (onnx.info.dimensions, onnx.info.window)
+
+
+def test_the_engine_computes_what_sentence_transformers_encodes(
+    engine: SentenceTransformersEngine, torch_dir: Path
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    texts = mixed_texts(12)
+    theirs = SentenceTransformer(str(torch_dir), device="cpu").encode(texts, prompt_name="passage")
+    ours = engine.encode(engine.tokenizer.ids(texts, TextKind.PASSAGE))
+    assert (ours * theirs).sum(1).min() >= 0.99999
+
+
+def test_what_is_known_of_a_model_is_used(engine: SentenceTransformersEngine) -> None:
+    info = engine.info
+    assert info.engine == "sentence-transformers"
+    assert engine.tokenizer.count(["tea"]) == OnnxEngine.load(model_dir()).tokenizer.count(["tea"])
+
+
+def test_a_folder_of_another_making_is_taken_with_its_own_prompts(tiny_dir: Path) -> None:
+    engine = SentenceTransformersEngine.load(settings(model=str(tiny_dir)))
+    assert (engine.info.dimensions, engine.info.window) == (32, TINY.window)
+    assert engine.tokenizer.count(["ab"]) == [len("_passage:_ab") + 2]
+    vectors = engine.encode(engine.tokenizer.ids(["ab", "abcdef"], TextKind.QUERY))
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_settings_replace_prompts_and_cosines_and_the_fingerprint_follows(tiny_dir: Path) -> None:
+    own = SentenceTransformersEngine.load(settings(model=str(tiny_dir)))
+    same = SentenceTransformersEngine.load(settings(model_dir=tiny_dir))
+    changed = SentenceTransformersEngine.load(
+        settings(model=str(tiny_dir), passage_prompt="", unrelated=0.3, related=0.8)
+    )
+    assert same.info.fingerprint == own.info.fingerprint != changed.info.fingerprint
+    assert changed.tokenizer.count(["ab"]) == [len("_ab") + 2]
+    assert (changed.info.unrelated, changed.info.related) == (0.3, 0.8)
+
+
+async def test_the_service_runs_on_it(tiny_dir: Path) -> None:
+    async with open_embedder(settings(model=str(tiny_dir), bulk_threads=2)) as embedder:
+        texts = [letter * length for letter in "abcd" for length in range(1, 9)]
+        together = await embedder.embed(texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=60)
+        for text, vector in zip(texts, together.vectors, strict=True):
+            alone = await embedder.embed([text], kind=TextKind.PASSAGE, lane=Lane.QUERY, timeout=60)
+            assert float(alone.vectors[0] @ vector) >= 0.9999
+
+
+def test_a_damaged_prepared_folder_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "read_hub", lambda spec, progress: tiny_checkpoint())
+    folder = tmp_path / "model"
+    prepare(TINY, folder, variant=Variant.TORCH, source=Source.HUB)
+    (folder / "model.safetensors").write_bytes(b"half")
+    with pytest.raises(ModelError, match=r"model\.safetensors has 4 bytes, .* run `memoryd model prepare`"):
+        SentenceTransformersEngine.load(settings(model_dir=folder))
+
+
+def test_a_folder_for_onnx_is_refused() -> None:
+    with pytest.raises(ModelError, match="is not prepared for sentence-transformers: .* --variant torch"):
+        SentenceTransformersEngine.load(settings(model_dir=model_dir()))
+
+
+def test_a_model_that_is_nowhere_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="can't be loaded by sentence-transformers") as missing:
+        SentenceTransformersEngine.load(settings(model=str(tmp_path / "none")))
+    assert "\n" not in str(missing.value)
+
+
+def tiny_cross_encoder(folder: Path, labels: int) -> str:
+    """Write a random cross-encoder that reads words of a small vocabulary."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+    torch.manual_seed(0)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "tea", "kettle", "contract", "garden"]
+    sizes: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = BertConfig(
+        vocab_size=len(words), intermediate_size=32, max_position_embeddings=64, num_labels=labels, **sizes
+    )
+    BertForSequenceClassification(config).save_pretrained(folder)
+    BertTokenizerFast(vocab={word: index for index, word in enumerate(words)}).save_pretrained(folder)
+    return str(folder)
+
+
+async def test_a_cross_encoder_reranks(tmp_path: Path) -> None:
+    place = tiny_cross_encoder(tmp_path / "cross", 1)
+    texts = ["tea kettle", "contract", "garden tea", "kettle", "contract garden"]
+    async with open_embedder(EmbedderSettings(model_dir=model_dir(), cross_encoder=place, rerank_batch=2)) as embedder:
+        scores = await embedder.rerank("tea", texts, timeout=60)
+        backwards = await embedder.rerank("tea", texts[::-1], timeout=60)
+        assert await embedder.rerank("tea", [], timeout=60) == []
+    assert len(set(scores)) == len(texts)
+    assert all(0 <= score <= 1 for score in scores)
+    assert scores == pytest.approx(list(backwards)[::-1], abs=1e-5)
+
+
+async def test_a_classifier_is_no_reranker(tmp_path: Path) -> None:
+    place = tiny_cross_encoder(tmp_path / "cross", 3)
+    with pytest.raises(ModelError, match="has 3 outputs; a reranker has one"):
+        async with open_embedder(EmbedderSettings(model_dir=model_dir(), cross_encoder=place)):
+            pass
+
+
+async def test_a_cross_encoder_that_is_nowhere_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="can't be loaded as a cross-encoder") as missing:
+        async with open_embedder(EmbedderSettings(model_dir=model_dir(), cross_encoder=str(tmp_path / "none"))):
+            pass
+    assert "\n" not in str(missing.value)
+
+
+def test_the_known_cosines_are_the_models(engine: SentenceTransformersEngine) -> None:
+    named = SentenceTransformersEngine(engine._model, settings(model=E5_SMALL.hub), E5_SMALL)
+    assert (named.info.unrelated, named.info.related) == (E5_SMALL.unrelated, E5_SMALL.related)
