@@ -9,14 +9,19 @@ from memoryd.ports import KeyStore, Principal
 
 async def authenticate(keys: KeyStore, authorization: str) -> Principal:
     """Find who an `authorization` value, "Bearer KEY", belongs to. Raises UnauthenticatedError."""
-    scheme, _, key = authorization.strip().partition(" ")
-    key = key.strip()
-    if scheme.lower() != "bearer" or not key:
+    key = bearer(authorization)
+    if not key:
         raise UnauthenticatedError("the call carries no API key: send the metadata entry `authorization: Bearer KEY`")
     principal = await keys.principal(key)
     if principal is None:
         raise UnauthenticatedError("the API key is not known: check it, or make one with `memoryd key create`")
     return principal
+
+
+def bearer(authorization: str) -> str:
+    """Take the secret out of an `authorization` value, "Bearer SECRET"; empty where there is none."""
+    scheme, _, secret = authorization.strip().partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
 
 
 def resolve_scope(principal: Principal, workspace: str) -> Scope:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,14 +12,20 @@ from pathlib import Path
 from memoryd.errors import ConfigError
 
 _NAME = "endpoint.json"
+_LOOPBACK = re.compile(r"(?:127\.[0-9.]+|localhost|\[::1\]):[0-9]+|unix:.+")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server's address, HOST:PORT, and an API key for it."""
+    """A server's address, HOST:PORT or (with TLS) https://HOST:PORT, and an API key for it."""
 
     address: str
     key: str = field(repr=False)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address, HOST:PORT or unix:PATH, is for this machine alone."""
+    return _LOOPBACK.fullmatch(address) is not None
 
 
 def local_data_dir() -> Path:

@@ -6,7 +6,9 @@ what to do now. `memoryd.server` maps them to gRPC status codes; nothing else do
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NoReturn
+
+_SHOWN = 80  # characters of a refused value that its message repeats
 
 
 class MemorydError(Exception):
@@ -102,3 +104,10 @@ class ConfigError(MemorydError):
     """A setting is wrong or the environment does not allow what it asks for (port in use, directory locked)."""
 
     default_reason = "CONFIG"
+
+
+def refuse(field: str, value: object, rule: str) -> NoReturn:
+    """Raise InvalidInputError for a field's value."""
+    shown = repr(value) if isinstance(value, str) else str(value)
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+    raise InvalidInputError(f"{field}: {shown} {rule}", field=field)

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import json
-import re
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 import grpc
-from grpc_status import rpc_status
 
 from memoryd.client import messages
 from memoryd.client.replies import GetReply, SearchReply, StatusReply
-from memoryd.endpoint import discover
-from memoryd.errors import MemorydError, UnauthenticatedError
-from memoryd.server.status import REQUEST_ID, error_info, to_error
+from memoryd.endpoint import discover, is_loopback
+from memoryd.errors import DeadlineExceededError, MemorydError, UnauthenticatedError, UnavailableError
+from memoryd.server.status import read_error, to_error
+from memoryd.server.tls import channel_credentials
 from memoryd.v1 import memory_pb2, memory_pb2_grpc
 
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
 
 # Within the call's deadline; gRPC adds jitter of a fifth. All calls of the service only read, so they can be repeated.
-_RETRY = {
+_SERVICE_CONFIG = {
+    "loadBalancingConfig": [{"round_robin": {}}],
     "methodConfig": [
         {
             "name": [{"service": memory_pb2.DESCRIPTOR.services_by_name["MemoryService"].full_name}],
@@ -35,15 +37,19 @@ _RETRY = {
                 "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"],
             },
         }
-    ]
+    ],
 }
-_LOOPBACK = re.compile(r"(?:127\.[0-9.]+|localhost|\[::1\]):[0-9]+")
+_TLS = "https://"
 
 
 def connect(server: str | None = None, *, timeout: float = 10.0) -> MemorydClient:
-    """Make a client for a server found by `memoryd.endpoint.discover`; raises ConfigError where there is none."""
+    """Make a client for a server found by `memoryd.endpoint.discover`; raises ConfigError where there is none.
+
+    MEMORYD_CA names a PEM file of authorities that a server with TLS is trusted by.
+    """
     endpoint = discover(server)
-    return MemorydClient(endpoint.address, endpoint.key, timeout=timeout)
+    ca = os.environ.get("MEMORYD_CA")
+    return MemorydClient(endpoint.address, endpoint.key, timeout=timeout, ca=Path(ca) if ca else None)
 
 
 class MemorydClient:
@@ -54,21 +60,34 @@ class MemorydClient:
     repeated within `timeout` seconds.
     """
 
-    def __init__(self, address: str, key: str, *, timeout: float = 10.0) -> None:
-        """Take the server's address, HOST:PORT, an API key, and the deadline of each call in seconds."""
+    def __init__(self, address: str, key: str, *, timeout: float = 10.0, ca: Path | None = None) -> None:
+        """Prepare a connection.
+
+        Args:
+            address: HOST:PORT, or https://HOST:PORT for TLS. All addresses of the name are used in turn.
+            key: an API key.
+            timeout: deadline of each call, in seconds.
+            ca: PEM file of the authorities that certify the server; default: those that gRPC trusts.
+        """
         self._address = address
         self._timeout = timeout
         key = key.strip()
         if not (key.isascii() and key.isprintable()):
             raise UnauthenticatedError("the API key has characters that no key has; copy it again")
         self._metadata = (("authorization", f"Bearer {key}"),)
+        target = address.removeprefix(_TLS)
         options: list[tuple[str, str | int]] = [
-            ("grpc.service_config", json.dumps(_RETRY)),
+            ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
             ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 5000),
             # gRPC would ask the proxy of the http_proxy variable for a server on this machine, too.
-            ("grpc.enable_http_proxy", 0 if _LOOPBACK.fullmatch(address) else 1),
+            ("grpc.enable_http_proxy", 0 if is_loopback(target) else 1),
         ]
-        self._channel = grpc.aio.insecure_channel(address, options=options)
+        self._channel = (
+            grpc.aio.secure_channel(target, channel_credentials(ca), options=options)
+            if address.startswith(_TLS)
+            else grpc.aio.insecure_channel(target, options=options)
+        )
         self._stub = memory_pb2_grpc.MemoryServiceStub(self._channel)
 
     async def __aenter__(self) -> Self:
@@ -171,17 +190,15 @@ class MemorydClient:
             raise self._translate(error) from error
 
     def _translate(self, error: grpc.aio.AioRpcError) -> MemorydError:
-        # from_call reads metadata, code and details, which AioRpcError has; the stubs know grpc.Call alone.
-        info = error_info(rpc_status.from_call(error))  # type: ignore[arg-type]  # see above
-        message = error.details() or error.code().name
         code = error.code()
-        if info is None and code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}:
-            code = grpc.StatusCode.UNAVAILABLE
-            message = f"nothing answers at {self._address}; is the server running? `memoryd serve` starts one"
-        elif info is None and code is grpc.StatusCode.DEADLINE_EXCEEDED:
-            message = f"{self._address} did not answer within {self._timeout:g} s; allow more time or ask for less"
-        translated = to_error(code, message, info)
-        request_id = (error.trailing_metadata() or grpc.aio.Metadata()).get(REQUEST_ID)
-        if isinstance(request_id, str):
-            translated.details["request_id"] = request_id
-        return translated
+        if sent := read_error(error):
+            return sent
+        if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}:
+            return UnavailableError(
+                f"nothing answers at {self._address}; is the server running? `memoryd serve` starts one"
+            )
+        if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return DeadlineExceededError(
+                f"{self._address} did not answer within {self._timeout:g} s; allow more time or ask for less"
+            )
+        return to_error(code, error.details() or code.name, None)

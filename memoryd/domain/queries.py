@@ -181,3 +181,12 @@ class SearchAnswer:
     degraded: tuple[Degraded, ...]
     timings: dict[Stage, float]
     revision: str
+
+    @property
+    def stale(self) -> bool:
+        """Whether changes of the workspace are not yet searchable."""
+        return self.pending > 0
+
+    def differs_from(self, query: SearchQuery) -> bool:
+        """Whether something other than what was asked for was done."""
+        return bool(self.degraded) or self.mode is not query.mode

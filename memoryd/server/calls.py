@@ -40,6 +40,10 @@ class Call:
         """Seconds until the deadline, at least 0."""
         return max(self.end - time.monotonic(), 0.0)
 
+    def within(self, margin: float) -> float:
+        """Seconds for work whose answer takes `margin` seconds to arrive; half of a time that is shorter than that."""
+        return self.left - min(margin, self.left / 2)
+
     @property
     def principal(self) -> Principal:
         """Who calls. Raises UnauthenticatedError before that is known."""
@@ -55,6 +59,11 @@ class Call:
 def current() -> Call:
     """Give the call being served; LookupError outside of one."""
     return _current.get()
+
+
+def find() -> Call | None:
+    """Give the call being served, where there is one."""
+    return _current.get(None)
 
 
 def begin(method: str, request_id: str, timeout: float) -> Call:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, NoReturn
 
 import grpc
@@ -62,18 +62,27 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         authenticate = self._authenticators.get(method.split("/")[1])
         if handler is None or authenticate is None:
             return handler
-        if handler.unary_unary is None:
-            raise NotImplementedError(f"{method} streams, and nothing here authenticates streams")
+        if handler.request_streaming:
+            raise NotImplementedError(f"{method} takes a stream, and nothing here authenticates one")
 
         async def serve(raw: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> object:
             async def answer(call: calls.Call) -> object:
                 await _admit(call, authenticate, _metadata(context).get("authorization", ""))
-                return await handler.unary_unary(_parse(handler.request_deserializer, raw, method), context)
+                request = _parse(handler.request_deserializer, raw, method)
+                if handler.response_streaming:
+                    await _stream(handler.unary_stream(request, context), call, context)
+                    return None
+                response = await handler.unary_unary(request, context)
+                await _begin_answer(call, context)
+                return response
 
             return await self._serve(method, answer, context)
 
         # The request arrives as bytes: one that can't be read is the caller's fault, and gRPC would call it UNKNOWN.
-        return grpc.unary_unary_rpc_method_handler(serve, None, handler.response_serializer)
+        wrap = (
+            grpc.unary_stream_rpc_method_handler if handler.response_streaming else grpc.unary_unary_rpc_method_handler
+        )
+        return wrap(serve, None, handler.response_serializer)
 
     async def _serve(
         self,
@@ -101,7 +110,6 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 _record(call, code)
                 await _abort(context, status, call.request_id)
             _record(call, "OK")
-            await context.send_initial_metadata(((REQUEST_ID, call.request_id),))
             return response
 
     @asynccontextmanager
@@ -124,7 +132,25 @@ async def _admit(call: calls.Call, authenticate: Authenticate, authorization: st
     if not call.left:
         raise DeadlineExceededError("the call arrived after its deadline")
     call.principal = await authenticate(authorization)
-    structlog.contextvars.bind_contextvars(key_id=call.principal.key_id, tenant=call.principal.tenant)
+    structlog.contextvars.bind_contextvars(key_id=call.principal.key_id)
+    if call.principal.tenant:  # a service names the tenant in the request
+        structlog.contextvars.bind_contextvars(tenant=call.principal.tenant)
+
+
+async def _begin_answer(call: calls.Call, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+    await context.send_initial_metadata(((REQUEST_ID, call.request_id),))
+
+
+async def _stream(
+    responses: AsyncGenerator[object], call: calls.Call, context: grpc.aio.ServicerContext[Any, Any]
+) -> None:
+    async with aclosing(responses):
+        begun = False
+        async for response in responses:
+            if not begun:
+                await _begin_answer(call, context)
+                begun = True
+            await context.write(response)
 
 
 async def _abort(context: grpc.aio.ServicerContext[Any, Any], status: status_pb2.Status, request_id: str) -> NoReturn:

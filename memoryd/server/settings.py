@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, field_validator
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from memoryd.server.tls import Identity
 
 _MAX_PORT = 65_535
 
@@ -28,6 +32,11 @@ class ServerSettings(BaseSettings):
     max_connection_age: PositiveFloat = Field(
         default=1800.0, description="Connections are renewed this often, so that new replicas get their share."
     )
+    tls_cert: Path | None = Field(default=None, description="PEM file of the certificate to serve with, and its chain.")
+    tls_key: Path | None = Field(default=None, description="PEM file of the certificate's private key.")
+    tls_client_ca: Path | None = Field(
+        default=None, description="PEM file of authorities: only clients that they certified get a connection."
+    )
 
     @field_validator("address")
     @classmethod
@@ -38,6 +47,17 @@ class ServerSettings(BaseSettings):
             message = f"{address!r} is neither HOST:PORT with a port of 0 to {_MAX_PORT} nor unix:PATH"
             raise ValueError(message)
         return address
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None) or (self.tls_client_ca and not self.tls_cert):
+            raise ValueError("tls_cert and tls_key are set together, and tls_client_ca only with them")
+        return self
+
+    @property
+    def identity(self) -> Identity | None:
+        """What the server proves itself with; None where it does not use TLS."""
+        return Identity(self.tls_cert, self.tls_key) if self.tls_cert and self.tls_key else None
 
     @property
     def options(self) -> list[tuple[str, int]]:

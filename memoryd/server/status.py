@@ -5,6 +5,8 @@ from __future__ import annotations
 from google.protobuf import any_pb2
 from google.rpc import error_details_pb2, status_pb2
 from grpc import StatusCode
+from grpc.aio import AioRpcError, Metadata
+from grpc_status import rpc_status
 
 from memoryd import errors
 
@@ -67,6 +69,19 @@ def to_error(code: StatusCode, message: str, info: error_details_pb2.ErrorInfo |
     error = (named or kinds)[0](message, reason=info.reason)
     error.details.update(info.metadata)
     return error
+
+
+def read_error(error: AioRpcError) -> errors.MemorydError | None:
+    """Read the error that a memoryd server sent, with the call's `request_id` in its details; None for any other."""
+    # from_call reads metadata, code and details, which AioRpcError has; the stubs know grpc.Call alone.
+    info = error_info(rpc_status.from_call(error))  # type: ignore[arg-type]  # see above
+    if info is None:
+        return None
+    sent = to_error(error.code(), error.details() or error.code().name, info)
+    request_id = (error.trailing_metadata() or Metadata()).get(REQUEST_ID)
+    if isinstance(request_id, str):
+        sent.details["request_id"] = request_id
+    return sent
 
 
 def _clip(text: str, limit: int) -> str:

@@ -68,11 +68,15 @@ class EmbedRequest(_message.Message):
     fingerprint: _builtins.str
     """The model that the caller expects; empty: any. Another one is refused with FAILED_PRECONDITION."""
     kind: Global___EmbedRequest.Kind.ValueType
+    """Required."""
     lane: Global___EmbedRequest.Lane.ValueType
+    """Required."""
     sketches: _builtins.bool
-    """Also return token sketches: one bit a dimension and token."""
+    """Also return token sketches: one bit a dimension and token. UNIMPLEMENTED where `sketches` of InfoResponse is false."""
     @_builtins.property
-    def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """At most `max_texts` of InfoResponse, none blank."""
+
     def __init__(
         self,
         *,
@@ -139,7 +143,9 @@ class RerankRequest(_message.Message):
     TEXTS_FIELD_NUMBER: _builtins.int
     query: _builtins.str
     @_builtins.property
-    def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """At most `max_texts` of InfoResponse."""
+
     def __init__(
         self,
         *,
@@ -207,16 +213,19 @@ class InfoResponse(_message.Message):
     MAX_TEXTS_FIELD_NUMBER: _builtins.int
     RERANK_FIELD_NUMBER: _builtins.int
     SKETCHES_FIELD_NUMBER: _builtins.int
+    MAX_REQUEST_BYTES_FIELD_NUMBER: _builtins.int
     unrelated_cosine: _builtins.float
     """Typical cosine of unrelated texts under this model."""
     related_cosine: _builtins.float
     """Typical cosine of a question and its answer under this model."""
     max_texts: _builtins.int
-    """Texts that one Embed call may carry."""
+    """Texts that one Embed or Rerank call may carry."""
     rerank: _builtins.bool
     """Whether Rerank is served."""
     sketches: _builtins.bool
     """Whether token sketches are served."""
+    max_request_bytes: _builtins.int
+    """Bytes that one request may have; the server's transport refuses a larger one with RESOURCE_EXHAUSTED."""
     @_builtins.property
     def model(self) -> _common_pb2.Model: ...
     def __init__(
@@ -228,11 +237,64 @@ class InfoResponse(_message.Message):
         max_texts: _builtins.int = ...,
         rerank: _builtins.bool = ...,
         sketches: _builtins.bool = ...,
+        max_request_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_texts", b"max_texts", "model", b"model", "related_cosine", b"related_cosine", "rerank", b"rerank", "sketches", b"sketches", "unrelated_cosine", b"unrelated_cosine"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_request_bytes", b"max_request_bytes", "max_texts", b"max_texts", "model", b"model", "related_cosine", b"related_cosine", "rerank", b"rerank", "sketches", b"sketches", "unrelated_cosine", b"unrelated_cosine"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InfoResponse: _TypeAlias = InfoResponse  # noqa: Y015
+
+@_typing.final
+class TokenizerRequest(_message.Message):
+    """Which model's tokenizer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FINGERPRINT_FIELD_NUMBER: _builtins.int
+    fingerprint: _builtins.str
+    """As in EmbedRequest."""
+    def __init__(
+        self,
+        *,
+        fingerprint: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fingerprint", b"fingerprint"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TokenizerRequest: _TypeAlias = TokenizerRequest  # noqa: Y015
+
+@_typing.final
+class TokenizerResponse(_message.Message):
+    """A part of the tokenizer. The prompts are in the first part alone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUERY_PROMPT_FIELD_NUMBER: _builtins.int
+    PASSAGE_PROMPT_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
+    query_prompt: _builtins.str
+    """Stands before every query."""
+    passage_prompt: _builtins.str
+    """Stands before every passage."""
+    part: _builtins.bytes
+    """The next bytes of the tokenizer's file, in the format of the library `tokenizers` (tokenizer.json)."""
+    def __init__(
+        self,
+        *,
+        query_prompt: _builtins.str = ...,
+        passage_prompt: _builtins.str = ...,
+        part: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["part", b"part", "passage_prompt", b"passage_prompt", "query_prompt", b"query_prompt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TokenizerResponse: _TypeAlias = TokenizerResponse  # noqa: Y015

@@ -50,6 +50,11 @@ class EmbedderServiceStub:
                 request_serializer=memoryd_dot_v1_dot_embedder__pb2.InfoRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_embedder__pb2.InfoResponse.FromString,
                 _registered_method=True)
+        self.Tokenizer = channel.unary_stream(
+                '/memoryd.v1.EmbedderService/Tokenizer',
+                request_serializer=memoryd_dot_v1_dot_embedder__pb2.TokenizerRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_embedder__pb2.TokenizerResponse.FromString,
+                _registered_method=True)
 
 
 class EmbedderServiceServicer:
@@ -77,6 +82,13 @@ class EmbedderServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Tokenizer(self, request, context):
+        """Gives the model's tokenizer in parts, for programs that count tokens or weigh words in their own process.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_EmbedderServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +106,11 @@ def add_EmbedderServiceServicer_to_server(servicer, server):
                     servicer.Info,
                     request_deserializer=memoryd_dot_v1_dot_embedder__pb2.InfoRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_embedder__pb2.InfoResponse.SerializeToString,
+            ),
+            'Tokenizer': grpc.unary_stream_rpc_method_handler(
+                    servicer.Tokenizer,
+                    request_deserializer=memoryd_dot_v1_dot_embedder__pb2.TokenizerRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_embedder__pb2.TokenizerResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -178,6 +195,33 @@ class EmbedderService:
             '/memoryd.v1.EmbedderService/Info',
             memoryd_dot_v1_dot_embedder__pb2.InfoRequest.SerializeToString,
             memoryd_dot_v1_dot_embedder__pb2.InfoResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Tokenizer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/memoryd.v1.EmbedderService/Tokenizer',
+            memoryd_dot_v1_dot_embedder__pb2.TokenizerRequest.SerializeToString,
+            memoryd_dot_v1_dot_embedder__pb2.TokenizerResponse.FromString,
             options,
             channel_credentials,
             insecure,

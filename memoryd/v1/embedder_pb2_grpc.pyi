@@ -22,6 +22,8 @@ class EmbedderServiceStub:
     """Scores texts against a query with a cross-encoder."""
     Info: _aio.UnaryUnaryMultiCallable[_embedder_pb2.InfoRequest, _embedder_pb2.InfoResponse]
     """Describes the model."""
+    Tokenizer: _aio.UnaryStreamMultiCallable[_embedder_pb2.TokenizerRequest, _embedder_pb2.TokenizerResponse]
+    """Gives the model's tokenizer in parts, for programs that count tokens or weigh words in their own process."""
 
 class EmbedderServiceServicer(metaclass=_abc_1.ABCMeta):
     """Embeddings, token sketches and cross-encoder scores."""
@@ -49,5 +51,13 @@ class EmbedderServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_embedder_pb2.InfoRequest, _abc.Awaitable[_embedder_pb2.InfoResponse]],
     ) -> _abc.Awaitable[_embedder_pb2.InfoResponse]:
         """Describes the model."""
+
+    @_abc_1.abstractmethod
+    def Tokenizer(
+        self,
+        request: _embedder_pb2.TokenizerRequest,
+        context: _aio.ServicerContext[_embedder_pb2.TokenizerRequest, _abc.AsyncIterator[_embedder_pb2.TokenizerResponse]],
+    ) -> _abc.AsyncIterator[_embedder_pb2.TokenizerResponse]:
+        """Gives the model's tokenizer in parts, for programs that count tokens or weigh words in their own process."""
 
 def add_EmbedderServiceServicer_to_server(servicer: EmbedderServiceServicer, server: _aio.Server) -> None: ...

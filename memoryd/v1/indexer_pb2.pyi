@@ -115,7 +115,7 @@ Global___ReindexResponse: _TypeAlias = ReindexResponse  # noqa: Y015
 
 @_typing.final
 class IndexerServiceStatusRequest(_message.Message):
-    """Which workspace's status to report."""
+    """Which workspace's status to report. Both fields empty: of none, `disk_bytes` alone is asked for."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -144,16 +144,22 @@ class IndexerServiceStatusResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     STATUS_FIELD_NUMBER: _builtins.int
+    DISK_BYTES_FIELD_NUMBER: _builtins.int
+    disk_bytes: _builtins.int
+    """Bytes that the indexes use on disk, all tenants together; 0 where unknown."""
     @_builtins.property
-    def status(self) -> _memory_pb2.WorkspaceStatus: ...
+    def status(self) -> _memory_pb2.WorkspaceStatus:
+        """`available` and `problem` are left empty: they are the workspace service's to tell."""
+
     def __init__(
         self,
         *,
         status: _memory_pb2.WorkspaceStatus | None = ...,
+        disk_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["disk_bytes", b"disk_bytes", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

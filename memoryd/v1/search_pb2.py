@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from memoryd.v1 import memory_pb2 as memoryd_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17memoryd/v1/search.proto\x12\nmemoryd.v1\x1a\x17memoryd/v1/memory.proto\"b\n\rSearchRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\x12.\n\x05query\x18\x03 \x01(\x0b\x32\x1f.memoryd.v1.MemorySearchRequest\"B\n\x0eSearchResponse\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .memoryd.v1.MemorySearchResponse2P\n\rSearchService\x12?\n\x06Search\x12\x19.memoryd.v1.SearchRequest\x1a\x1a.memoryd.v1.SearchResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17memoryd/v1/search.proto\x12\nmemoryd.v1\x1a\x17memoryd/v1/memory.proto\"b\n\rSearchRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\x12.\n\x05query\x18\x03 \x01(\x0b\x32\x1f.memoryd.v1.MemorySearchRequest\"t\n\x0eSearchResponse\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .memoryd.v1.MemorySearchResponse\x12\x18\n\x10unrelated_cosine\x18\x02 \x01(\x01\x12\x16\n\x0erelated_cosine\x18\x03 \x01(\x01\x32P\n\rSearchService\x12?\n\x06Search\x12\x19.memoryd.v1.SearchRequest\x1a\x1a.memoryd.v1.SearchResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,7 +35,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SEARCHREQUEST']._serialized_start=64
   _globals['_SEARCHREQUEST']._serialized_end=162
   _globals['_SEARCHRESPONSE']._serialized_start=164
-  _globals['_SEARCHRESPONSE']._serialized_end=230
-  _globals['_SEARCHSERVICE']._serialized_start=232
-  _globals['_SEARCHSERVICE']._serialized_end=312
+  _globals['_SEARCHRESPONSE']._serialized_end=280
+  _globals['_SEARCHSERVICE']._serialized_start=282
+  _globals['_SEARCHSERVICE']._serialized_end=362
 # @@protoc_insertion_point(module_scope)

@@ -54,16 +54,24 @@ class SearchResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ANSWER_FIELD_NUMBER: _builtins.int
+    UNRELATED_COSINE_FIELD_NUMBER: _builtins.int
+    RELATED_COSINE_FIELD_NUMBER: _builtins.int
+    unrelated_cosine: _builtins.float
+    """Of the answer's model, as in InfoResponse."""
+    related_cosine: _builtins.float
+    """Of the answer's model, as in InfoResponse."""
     @_builtins.property
     def answer(self) -> _memory_pb2.MemorySearchResponse: ...
     def __init__(
         self,
         *,
         answer: _memory_pb2.MemorySearchResponse | None = ...,
+        unrelated_cosine: _builtins.float = ...,
+        related_cosine: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "related_cosine", b"related_cosine", "unrelated_cosine", b"unrelated_cosine"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

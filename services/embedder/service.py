@@ -23,7 +23,7 @@ from services.embedder.rerank import RerankQueue
 from services.embedder.settings import EmbedderSettings
 from services.embedder.workers import Workers
 
-_WARM_UP = "The kettle was on when the first guests came up the path."
+_WARM_UP = "ready"
 _OUTCOMES = {
     "INVALID_INPUT": "invalid",
     "RESOURCE_EXHAUSTED": "rejected",

@@ -9,11 +9,11 @@ from importlib.metadata import version
 
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import Chat, ModelInfo, SearchAnswer, SearchQuery
-from memoryd.errors import MemorydError, PreconditionFailedError
+from memoryd.errors import MemorydError, PreconditionFailedError, refuse
 from memoryd.ports import Embedder, Indexing, IndexStatus, Searcher, Workspace
 from services.gateway.excerpts import Excerpt, excerpt
 from services.gateway.settings import GatewaySettings
-from services.gateway.validation import checked_path, checked_query, refuse
+from services.gateway.validation import checked_path, checked_query
 
 DEFAULT_LINES = 120
 
@@ -24,16 +24,6 @@ class Found:
 
     query: SearchQuery
     answer: SearchAnswer
-
-    @property
-    def fallback(self) -> bool:
-        """Whether something other than what was asked for was done."""
-        return bool(self.answer.degraded) or self.answer.mode is not self.query.mode
-
-    @property
-    def stale(self) -> bool:
-        """Whether changes of the workspace are not yet searchable."""
-        return self.answer.pending > 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,14 @@ import math
 import unicodedata
 from dataclasses import replace
 from datetime import date
-from typing import NoReturn
 
 from memoryd.domain.paths import PathError, check_path
 from memoryd.domain.queries import MAX_RESULTS, Freshness, SearchQuery
-from memoryd.errors import InvalidInputError
+from memoryd.errors import InvalidInputError, refuse
 
 MAX_QUERY = 8000  # characters; no embedding window holds more
 MAX_TYPED = 16
 MAX_WAIT = 30.0  # seconds
-_SHOWN = 80  # characters of a refused value that its message repeats
 
 
 def checked_query(query: SearchQuery) -> SearchQuery:
@@ -46,13 +44,6 @@ def checked_path(field: str, path: str) -> str:
         return check_path(path)
     except PathError as error:
         raise InvalidInputError(f"{field}: {error}", field=field, rule=error.rule) from error
-
-
-def refuse(field: str, value: object, rule: str) -> NoReturn:
-    """Raise InvalidInputError for a field's value."""
-    shown = repr(value) if isinstance(value, str) else str(value)
-    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-    raise InvalidInputError(f"{field}: {shown} {rule}", field=field)
 
 
 def _text(field: str, text: str) -> None:

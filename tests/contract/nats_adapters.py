@@ -9,6 +9,7 @@ from pathlib import Path
 from memoryd.adapters.embedded.folder import FolderWorkspace
 from memoryd.adapters.nats.connection import NatsConnection
 from memoryd.adapters.nats.filelog import NatsFileLog
+from memoryd.adapters.nats.keys import NatsKeyStore
 from memoryd.adapters.nats.manifest import NatsManifest
 from memoryd.adapters.nats.responder import serve_workspace
 from memoryd.adapters.nats.workspace import NatsWorkspace
@@ -20,6 +21,14 @@ from tests.servers.nats import nats_prefix, nats_url
 
 
 class _FileLog(NatsFileLog):
+    """Closes its connection, too."""
+
+    async def close(self) -> None:
+        await super().close()
+        await self._bucket.connection.close()
+
+
+class _Keys(NatsKeyStore):
     """Closes its connection, too."""
 
     async def close(self) -> None:
@@ -58,3 +67,8 @@ async def file_log(place: Path, lease: float) -> NatsFileLog:
 async def manifest(place: Path) -> NatsManifest:
     connection = await NatsConnection.open([nats_url()])
     return await _Manifest.open(connection, nats_prefix(place), "generation")
+
+
+async def key_store(place: Path) -> NatsKeyStore:
+    connection = await NatsConnection.open([nats_url()])
+    return await _Keys.open(connection, nats_prefix(place))

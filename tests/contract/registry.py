@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -14,13 +14,25 @@ from memoryd.adapters.embedded.text import TantivyTextStore
 from memoryd.adapters.embedded.vectors import EdgeVectorStore
 from memoryd.domain.names import Scope
 from memoryd.folder.rules import FolderRules
-from memoryd.ports import Embedder, FileLog, KeyStore, Manifest, TextStore, VectorStore, Workspace
+from memoryd.ports import (
+    Embedder,
+    FileLog,
+    Indexing,
+    KeyStore,
+    Manifest,
+    Searcher,
+    TextStore,
+    VectorStore,
+    Workspace,
+)
 from services.embedder.compose import open_embedder
 from services.embedder.settings import EmbedderSettings
+from services.indexer.rpc import UseCases
 from tests.contract import nats_adapters
 from tests.contract.workspaces import serve_folder
 from tests.servers.opensearch import open_text_store
 from tests.servers.qdrant import open_vector_store
+from tests.support.inner import grpc_embedder, grpc_indexing, grpc_searcher
 from tests.support.model import model_dir
 
 T = TypeVar("T")
@@ -47,6 +59,7 @@ TEXT_STORES: Mapping[str, Callable[[Path], Awaitable[TextStore]]] = {
 }
 KEY_STORES: Mapping[str, Callable[[Path], Awaitable[KeyStore]]] = {
     "sqlite": lambda place: SqliteKeyStore.open(place / "keys.db"),
+    "nats": nats_adapters.key_store,
 }
 # How the files of folders are served, given the folders, what of them is read, and a place for everything else.
 WORKSPACES: Mapping[
@@ -55,6 +68,16 @@ WORKSPACES: Mapping[
 # How an embedder with the default model is opened.
 EMBEDDERS: Mapping[str, Callable[[], AbstractAsyncContextManager[Embedder]]] = {
     "onnx": lambda: open_embedder(EmbedderSettings(model_dir=model_dir())),
+    "grpc": lambda: grpc_embedder(open_embedder(EmbedderSettings(model_dir=model_dir()))),
+}
+# How services are reached, given what is to be reached.
+SEARCHERS: Mapping[str, Callable[[Searcher], AbstractAsyncContextManager[Searcher]]] = {
+    "in-process": nullcontext,
+    "grpc": grpc_searcher,
+}
+INDEXINGS: Mapping[str, Callable[[UseCases], AbstractAsyncContextManager[Indexing]]] = {
+    "in-process": nullcontext,
+    "grpc": grpc_indexing,
 }
 
 

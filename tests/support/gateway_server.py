@@ -14,9 +14,11 @@ from tests.support.gateway import Gateway
 
 
 @asynccontextmanager
-async def gateway_server(gateway: Gateway, address: str = "127.0.0.1:0") -> AsyncIterator[Server]:
+async def gateway_server(
+    gateway: Gateway, address: str = "127.0.0.1:0", settings: ServerSettings | None = None
+) -> AsyncIterator[Server]:
     """Serve a gateway until the block ends."""
-    server = Server(ServerSettings(address=address))
+    server = Server(settings or ServerSettings(address=address))
     add_to(server, gateway.service, gateway.keys)
     async with server:
         served = asyncio.create_task(server.serve())

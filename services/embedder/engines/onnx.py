@@ -22,7 +22,16 @@ class OnnxEngine:
     """A prepared model.
 
     One session without threads of its own, run by as many callers' threads at a time as there are: the weights are in
-    memory once, and no batch waits at the barriers between threads that share an operator.
+    memory once, and no batch waits at the barriers between threads that share an operator. Measured on 2 cores, 39,144
+    tokens in batches of 1,024, a query every 0.1 s (alone: p50 5.6 ms, p95 7.9 ms):
+
+    ================================= ================= ============ ============
+    bulk                              tokens/CPU second p50 of query p95 of query
+    ================================= ================= ============ ============
+    2 threads, this session           2,957             21.3 ms      63.2 ms
+    2 threads, this session, nice 10  3,016             5.6 ms       17.0 ms
+    1 caller, a session of 2 threads  2,512             23.6 ms      49.4 ms
+    ================================= ================= ============ ============
     """
 
     def __init__(self, model: PreparedModel) -> None:

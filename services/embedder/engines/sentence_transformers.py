@@ -64,6 +64,7 @@ class SentenceTransformersEngine:
         try:
             import torch  # noqa: PLC0415  (an extra)
             from sentence_transformers import SentenceTransformer  # noqa: PLC0415  (an extra)
+            from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415  (an extra)
         except ImportError:
             raise ConfigError(f"the engine sentence-transformers {NEEDS_TORCH}") from None
         spec = next((spec for spec in MODELS.values() if settings.model in {spec.name, spec.hub}), None)
@@ -72,6 +73,7 @@ class SentenceTransformersEngine:
             place = _checked(settings.model_dir)
         elif spec and settings.model == spec.name:
             place = _checked(default_folder(spec, Variant.TORCH))
+        disable_progress_bar()
         if settings.device == "cpu":
             torch.set_num_threads(1)  # the lanes' threads run side by side instead
         try:
@@ -121,6 +123,8 @@ def _fingerprint(model: Any, tokenizer: Tokenizer, prompts: tuple[str, str]) -> 
     digest.update(json.dumps([prompts, modules], sort_keys=True, default=str).encode())
     digest.update(tokenizer.to_str().encode())
     for name, tensor in sorted(model.state_dict().items()):
+        if ".pooler." in name:  # not used here, and random where the model is stored without
+            continue
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()[:32]

@@ -67,7 +67,7 @@ def test_both_engines_agree(engine: SentenceTransformersEngine) -> None:
 def test_the_engine_computes_what_sentence_transformers_encodes(
     engine: SentenceTransformersEngine, torch_dir: Path
 ) -> None:
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415  (an extra)
 
     texts = mixed_texts(12)
     theirs = SentenceTransformer(str(torch_dir), device="cpu").encode(texts, prompt_name="passage")
@@ -77,7 +77,8 @@ def test_the_engine_computes_what_sentence_transformers_encodes(
 
 def test_what_is_known_of_a_model_is_used(engine: SentenceTransformersEngine) -> None:
     info = engine.info
-    assert info.engine == "sentence-transformers"
+    assert (info.name, info.engine) == (E5_SMALL.name, "sentence-transformers")
+    assert (info.unrelated, info.related) == (E5_SMALL.unrelated, E5_SMALL.related)
     assert engine.tokenizer.count(["tea"]) == OnnxEngine.load(model_dir()).tokenizer.count(["tea"])
 
 
@@ -120,7 +121,7 @@ def test_a_damaged_prepared_folder_is_one_line(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_folder_for_onnx_is_refused() -> None:
-    with pytest.raises(ModelError, match="is not prepared for sentence-transformers: .* --variant torch"):
+    with pytest.raises(ModelError, match=r"is not prepared for sentence-transformers: .* --variant torch"):
         SentenceTransformersEngine.load(settings(model_dir=model_dir()))
 
 
@@ -132,8 +133,12 @@ def test_a_model_that_is_nowhere_is_one_line(tmp_path: Path) -> None:
 
 def tiny_cross_encoder(folder: Path, labels: int) -> str:
     """Write a random cross-encoder that reads words of a small vocabulary."""
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+    import torch  # noqa: PLC0415  (an extra)
+    from transformers import (  # noqa: PLC0415  (an extra)
+        BertConfig,
+        BertForSequenceClassification,
+        BertTokenizerFast,
+    )
 
     torch.manual_seed(0)
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "tea", "kettle", "contract", "garden"]
@@ -170,8 +175,3 @@ async def test_a_cross_encoder_that_is_nowhere_is_one_line(tmp_path: Path) -> No
         async with open_embedder(EmbedderSettings(model_dir=model_dir(), cross_encoder=str(tmp_path / "none"))):
             pass
     assert "\n" not in str(missing.value)
-
-
-def test_the_known_cosines_are_the_models(engine: SentenceTransformersEngine) -> None:
-    named = SentenceTransformersEngine(engine._model, settings(model=E5_SMALL.hub), E5_SMALL)
-    assert (named.info.unrelated, named.info.related) == (E5_SMALL.unrelated, E5_SMALL.related)

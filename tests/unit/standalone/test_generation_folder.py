@@ -9,7 +9,8 @@ import pytest
 
 from memoryd.errors import DataError
 from services.standalone.app import open_standalone
-from services.standalone.settings import StandaloneSettings, WorkspaceSettings
+from services.standalone.settings import StandaloneSettings
+from services.workspace.settings import WorkspaceSettings
 from tests.support.eventually import eventually
 from tests.support.fakes import FakeEmbedder
 

@@ -1,0 +1,1 @@
+"""Services of the same deployment, reached over gRPC."""

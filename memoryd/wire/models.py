@@ -1,0 +1,32 @@
+"""ModelInfo ↔ Model; the model's cosines travel beside the message."""
+
+from __future__ import annotations
+
+from memoryd.domain.queries import ModelInfo
+from memoryd.v1 import common_pb2
+
+
+def model_to(model: ModelInfo) -> common_pb2.Model:
+    """Write a model down, without its cosines."""
+    return common_pb2.Model(
+        name=model.name,
+        fingerprint=model.fingerprint,
+        dimensions=model.dimensions,
+        window=model.window,
+        engine=model.engine,
+        provider=model.provider,
+    )
+
+
+def model_from(model: common_pb2.Model, unrelated: float, related: float) -> ModelInfo:
+    """Read a model; see `ModelInfo` for its cosines."""
+    return ModelInfo(
+        name=model.name,
+        fingerprint=model.fingerprint,
+        dimensions=model.dimensions,
+        window=model.window,
+        unrelated=unrelated,
+        related=related,
+        engine=model.engine,
+        provider=model.provider,
+    )

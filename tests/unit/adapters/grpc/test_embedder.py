@@ -1,0 +1,189 @@
+"""The embedder over gRPC: what the contract suite, on the real model, can't make happen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import numpy as np
+import pytest
+from prometheus_client import CollectorRegistry
+
+from memoryd.adapters.grpc.embedder import GrpcEmbedder
+from memoryd.adapters.grpc.remote import Remote
+from memoryd.errors import DeadlineExceededError, InvalidInputError, PreconditionFailedError, UnavailableError
+from memoryd.ports import Embeddings, Lane, TextKind
+from memoryd.v1 import embedder_pb2, embedder_pb2_grpc
+from services.embedder.metrics import EmbedderMetrics
+from services.embedder.rpc import SERVICE, add_to
+from services.embedder.service import EmbedderService
+from services.embedder.settings import EmbedderSettings
+from tests.support.engine import DIMENSIONS, FakeEngine, vector_of
+from tests.support.inner import LOCAL, reached, remote, serving
+
+
+class Lengths:
+    """A cross-encoder that scores a text by its length."""
+
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        self.calls.append(len(texts))
+        return [len(text) / 1024 for text in texts]
+
+
+@asynccontextmanager
+async def embedding(engine: FakeEngine, reranker: Lengths | None = None) -> AsyncIterator[EmbedderService]:
+    """Run the use cases on an engine."""
+    service = EmbedderService(
+        engine,
+        EmbedderSettings(bulk_threads=1, rerank_batch=1000),
+        reranker=reranker,
+        metrics=EmbedderMetrics(CollectorRegistry()),
+    )
+    try:
+        await service.start()
+        yield service
+    finally:
+        await service.close()
+
+
+@asynccontextmanager
+async def embedder_at(engine: FakeEngine, reranker: Lengths | None = None) -> AsyncIterator[GrpcEmbedder]:
+    """Reach an embedder that is not bound to its model."""
+    async with (
+        embedding(engine, reranker) as service,
+        reached("embedder", lambda server, known: add_to(server, service, known)) as way,
+    ):
+        yield GrpcEmbedder(way)
+
+
+async def embed(embedder: GrpcEmbedder, texts: Sequence[str], timeout: float = 60.0) -> Embeddings:
+    return await embedder.embed(texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=timeout)
+
+
+async def test_more_texts_than_one_call_may_carry() -> None:
+    engine = FakeEngine()
+    texts = ["ab" * (1 + number % 7) + chr(0x41 + number % 26) for number in range(600)]
+    async with embedder_at(engine) as embedder:
+        embeddings = await embed(embedder, texts)
+        tokens = (await embedder.tokenizer()).count(texts)
+    expected = np.stack([vector_of(ids) for ids in engine.tokenizer.ids(texts, TextKind.PASSAGE)])
+    assert np.array_equal(embeddings.vectors, expected)
+    assert embeddings.vectors.dtype == np.float32
+    assert embeddings.vectors.flags.writeable
+    assert embeddings.tokens == sum(tokens)
+
+
+async def test_texts_that_are_larger_than_one_request() -> None:
+    settings = LOCAL.model_copy(update={"max_message_bytes": 4096})
+    texts = ["x" * 900] * 12
+    async with AsyncExitStack() as stack:
+        service = await stack.enter_async_context(embedding(FakeEngine()))
+        server = await stack.enter_async_context(
+            serving(lambda server, known: add_to(server, service, known), settings)
+        )
+        embedder = GrpcEmbedder(await stack.enter_async_context(remote("embedder", [server.address])))
+        assert (await embed(embedder, texts)).vectors.shape == (12, DIMENSIONS)
+        with pytest.raises(InvalidInputError, match="text 1 has 5008 bytes: no model reads that much"):
+            await embed(embedder, ["x", "x" * 5000])
+
+
+async def test_a_text_that_is_refused_is_named_by_its_place_among_all() -> None:
+    async with embedder_at(FakeEngine()) as embedder:
+        texts = ["x"] * 300
+        texts[299] = " "
+        with pytest.raises(
+            InvalidInputError, match="in the part that begins with text 256: text 43 is blank"
+        ) as caught:
+            await embed(embedder, texts)
+    assert caught.value.details["index"] == "299"
+
+
+async def test_rerank() -> None:
+    reranker = Lengths()
+    texts = ["x" * (number % 50) for number in range(300)]
+    async with embedder_at(FakeEngine(), reranker) as embedder:
+        scores = await embedder.rerank("query", texts, timeout=60.0)
+        assert await embedder.rerank("query", [], timeout=60.0) == []
+    assert list(scores) == [len(text) / 1024 for text in texts]
+    assert reranker.calls == [256, 44]
+
+
+async def test_another_model_behind_the_address_is_refused() -> None:
+    before, after = FakeEngine(), FakeEngine()
+    after.info = before.info.__class__("other", "fake-2", DIMENSIONS, 1000, 0.1, 0.7, "fake")
+    async with AsyncExitStack() as stack:
+        service = await stack.enter_async_context(embedding(before))
+        server = await stack.enter_async_context(serving(lambda server, known: add_to(server, service, known)))
+        unbound = GrpcEmbedder(await stack.enter_async_context(remote("embedder", [server.address])))
+        bound = await unbound.bound()
+        assert await bound.info() == await unbound.info() == before.info
+        assert (await embed(bound, ["x"])).vectors.shape == (1, DIMENSIONS)
+        service._engine = after  # noqa: SLF001  (a deployment that changes the model does this to its callers)
+        with pytest.raises(
+            PreconditionFailedError, match=r"runs other \(fake-2\), the caller expects fake-1"
+        ) as caught:
+            await embed(bound, ["x"])
+        assert (caught.value.reason, caught.value.details["fingerprint"]) == ("OTHER_MODEL", "fake-2")
+        with pytest.raises(PreconditionFailedError):
+            await bound.tokenizer()
+        assert await bound.info() == before.info
+        assert await unbound.info() == after.info
+        assert (await embed(unbound, ["x"])).vectors.shape == (1, DIMENSIONS)
+
+
+async def test_the_tokenizer_is_fetched_once_a_model() -> None:
+    engine = FakeEngine()
+    async with embedder_at(engine) as embedder:
+        tokenizer = await embedder.tokenizer()
+        assert await embedder.tokenizer() is tokenizer
+    texts = ["abc", "", "a b\ud800", "日本"]
+    assert tokenizer.count(texts) == engine.tokenizer.count(texts)
+    assert tokenizer.weights(["abc", "é"]) == pytest.approx(engine.tokenizer.weights(["abc", "é"]))
+
+
+async def test_a_model_that_has_been_seen_is_known_without_asking() -> None:
+    async with embedder_at(FakeEngine()) as unbound:
+        bound = await unbound.bound()
+        await bound.tokenizer()
+    assert (await bound.info()).fingerprint == "fake-1"
+    assert (await bound.tokenizer()).count(["a"]) > [0]
+
+
+async def test_no_time_left() -> None:
+    async with embedder_at(FakeEngine()) as embedder:
+        with pytest.raises(DeadlineExceededError):
+            await embed(embedder, ["x"], timeout=0.0)
+
+
+@pytest.mark.parametrize("size", [0, 12, 17])
+async def test_an_answer_with_too_few_or_too_many_numbers(size: int) -> None:
+    class Servicer(embedder_pb2_grpc.EmbedderServiceServicer):
+        async def Info(self, request: object, context: object) -> embedder_pb2.InfoResponse:  # noqa: N802  (proto)
+            return embedder_pb2.InfoResponse(max_texts=10, max_request_bytes=10_000)
+
+        async def Embed(self, request: object, context: object) -> embedder_pb2.EmbedResponse:  # noqa: N802  (proto)
+            return embedder_pb2.EmbedResponse(dimensions=DIMENSIONS, vectors=bytes(size))
+
+        async def Rerank(self, request: object, context: object) -> embedder_pb2.RerankResponse:  # noqa: N802  (proto)
+            raise NotImplementedError
+
+        def Tokenizer(self, request: object, context: object) -> AsyncIterator[embedder_pb2.TokenizerResponse]:  # noqa: N802  (proto)
+            raise NotImplementedError
+
+    async with reached_raw(Servicer()) as way:
+        with pytest.raises(UnavailableError, match="answered what this version can't read"):
+            await embed(GrpcEmbedder(way), ["x"])
+
+
+@asynccontextmanager
+async def reached_raw(servicer: embedder_pb2_grpc.EmbedderServiceServicer) -> AsyncIterator[Remote]:
+    """Reach a servicer that a test wrote."""
+
+    def register(raw: object) -> None:
+        embedder_pb2_grpc.add_EmbedderServiceServicer_to_server(servicer, raw)  # type: ignore[arg-type]  # a server
+
+    async with reached("embedder", lambda server, known: server.add(SERVICE, register, known)) as way:
+        yield way

@@ -1,0 +1,1 @@
+"""Tests of the mapping between messages and domain values."""
