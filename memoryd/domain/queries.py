@@ -171,6 +171,7 @@ class SearchAnswer:
         degraded: one entry a stage that failed, passed its deadline or was cut short.
         timings: milliseconds by stage that ran.
         revision: the state of the workspace's index: opaque, equal if and only if nothing changed in between.
+        behind: the revision that the query asked for was not visible when its wait was over.
     """
 
     results: tuple[SearchResult, ...]
@@ -181,11 +182,12 @@ class SearchAnswer:
     degraded: tuple[Degraded, ...]
     timings: dict[Stage, float]
     revision: str
+    behind: bool = False
 
     @property
     def stale(self) -> bool:
-        """Whether changes of the workspace are not yet searchable."""
-        return self.pending > 0
+        """Whether changes of the workspace, or the revision that was asked for, are not yet searchable."""
+        return self.pending > 0 or self.behind
 
     def differs_from(self, query: SearchQuery) -> bool:
         """Whether something other than what was asked for was done."""

@@ -45,6 +45,7 @@ def answer_from(response: memory_pb2.MemorySearchResponse, model: ModelInfo | No
         model=model,
         citations=response.citations,
         pending=response.pending,
+        behind=response.stale and not response.pending,
         degraded=tuple(
             Degraded(required("stage", entry.stage, _STAGE, Stage), entry.reason, entry.detail, entry.instead)
             for entry in response.degraded

@@ -42,7 +42,7 @@ class SearchService:
         """
         refuse_unserved(query)
         stages = Stages(timeout)
-        await self._wait(scope, query, stages)
+        behind = not await self._visible(scope, query, stages)
         pending = await self.log.pending(self.consumer, scope)
         view = await self.manifest.view(scope)
         visible = Visible(view, query)
@@ -71,20 +71,23 @@ class SearchService:
             degraded=tuple(stages.degraded),
             timings=stages.timings,
             revision=f"{view.sequence:x}",
+            behind=behind,
         )
 
-    async def _wait(self, scope: Scope, query: SearchQuery, stages: Stages) -> None:
-        """Wait until the asked revision of a file is visible, or set aside, or the wait is over."""
+    async def _visible(self, scope: Scope, query: SearchQuery, stages: Stages) -> bool:
+        """Wait until the asked revision of a file is visible or set aside; False where the wait is over first."""
         wanted = query.freshness
         if wanted is None:
-            return
+            return True
         end = time.monotonic() + min(wanted.wait, stages.left / 2)
         while True:
             view: WorkspaceView = await self.manifest.view(scope)
             outline = view.outlines.get(wanted.path)
             left = end - time.monotonic()
-            if (outline is not None and outline.revision >= wanted.at_least) or left <= 0:
-                return
+            if outline is not None and outline.revision >= wanted.at_least:
+                return True
+            if left <= 0:
+                return False
             await self.manifest.wait(scope, view.sequence, left)
 
     async def _score(

@@ -219,6 +219,8 @@ async def test_a_wait_for_a_revision_ends_when_it_is_committed(world: World) -> 
 async def test_a_wait_for_a_revision_that_never_comes_ends_in_time(world: World) -> None:
     answer = await world.search(freshness=Freshness("a.md", Revision(9, 9), wait=0.05))
     assert answer.results
+    assert answer.stale
+    assert not (await world.search()).stale
 
 
 async def test_terms_are_searched_as_text(world: World) -> None:
