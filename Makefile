@@ -11,10 +11,10 @@ EXTRAS += torch
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run test lint format proto eval bench lock clean
+.PHONY: help setup setup-dev run test lint format proto eval bench up down k8s images image-check lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 setup: ## Make .venv with what memoryd needs to run
 	@tools/setup.sh base
@@ -39,6 +39,7 @@ lint: setup-dev ## Check style, types, imports, the proto files and the generate
 	check "proto formatting" $(BIN)/buf format --diff --exit-code; \
 	check "proto compatibility" tools/buf_breaking.sh; \
 	check "generated code" $(BIN)/python -m tools.generate_proto --check; \
+	check compose $(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml; \
 	exit $$status
 
 format: setup-dev ## Format the code and fix what can be fixed without thought
@@ -55,6 +56,25 @@ eval: setup ## Measure retrieval quality on a set: make eval SET=some/folder
 
 bench: setup ## Measure speed and memory: make bench ARGS=--json
 	@$(BIN)/python -m bench $(ARGS)
+
+up: setup ## Run the services in containers: make up WORKSPACE=some/folder
+	@WORKSPACE="$(abspath $(WORKSPACE))" tools/compose.sh up --build --detach --wait
+	@echo 'It serves on 127.0.0.1:7420. Try:'
+	@echo '  export MEMORYD_SERVER=127.0.0.1:7420'
+	@echo '  export MEMORYD_KEY=$$(docker compose exec -T gateway memoryd key create --workspace workspace)'
+	@echo '  $(BIN)/memoryd search "what do we do if a cold room is warming up in the middle of the night?"'
+
+down: ## Stop them; their data stays
+	@tools/compose.sh down
+
+k8s: setup-dev ## Render deploy/k8s and validate it
+	@tools/k8s.sh
+
+images: ## Build the services' images; TORCH=1, ENGINE=podman, see tools/build_images.sh
+	@tools/build_images.sh $(ARGS)
+
+image-check: ## Build them without Docker and start each (root, Debian, minutes): make image-check ARGS=embedder
+	@tools/check_images.sh $(ARGS)
 
 lock: ## Write requirements/*.txt from pyproject.toml; UPGRADE=1 takes the newest versions
 	@tools/setup.sh build

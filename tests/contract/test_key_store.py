@@ -72,3 +72,13 @@ async def test_keys_outlive_a_restart(held: Opened[KeyStore]) -> None:
     before = await held.now.principal(key)
     keys = await held.again()
     assert await keys.principal(key) == before
+
+
+async def test_a_revoked_key_ends_at_once_and_no_other(keys: KeyStore) -> None:
+    first, second = [await keys.create("acme", frozenset({"main"})) for _ in range(2)]
+    principal = await keys.principal(first)
+    assert principal is not None
+    assert await keys.revoke(principal.key_id)
+    assert await keys.principal(first) is None
+    assert await keys.principal(second) is not None
+    assert [await keys.revoke(key_id) for key_id in (principal.key_id, "never", "", "a.b", "*")] == [False] * 5

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 import sqlite3
 import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from memoryd.adapters import api_keys
 from memoryd.adapters.embedded.sqlite import Database, Schema
-from memoryd.domain.names import is_name
-from memoryd.errors import InvalidInputError
 from memoryd.ports import Principal
 
 _SCHEMA = Schema(
@@ -25,16 +22,13 @@ _SCHEMA = Schema(
         ) WITHOUT ROWID
     """,
 )
-_PREFIX = "mk"
-_PARTS = 3
 
 
 class SqliteKeyStore:
-    """The port `KeyStore`. A key is `mk_<id>_<secret>`.
+    """The port `KeyStore`.
 
-    Of the secret only the SHA-256 is kept. It is 256 random bits, so nobody can try them all and a slow hash, which is
-    for passwords that people choose, would only cost every call its time. Nothing is cached: a look-up is one step in a
-    page that SQLite holds in memory, and a revoked key ends at once, whichever process revoked it.
+    Nothing is cached: a look-up is one step in a page that SQLite holds in memory, and a revoked key ends at once,
+    whichever process revoked it.
     """
 
     def __init__(self, database: Database) -> None:
@@ -47,25 +41,21 @@ class SqliteKeyStore:
 
     async def principal(self, key: str) -> Principal | None:
         """Find who a key belongs to; None where it is not known."""
-        parts = key.split("_", _PARTS - 1)
-        if len(parts) != _PARTS or parts[0] != _PREFIX or not key.isascii():
+        parsed = api_keys.parse(key)
+        if parsed is None:
             return None
-        return await self._database.run(partial(_find, key_id=parts[1], secret=_hash(parts[2])))
+        key_id, digest = parsed
+        return await self._database.run(partial(_find, key_id=key_id, digest=digest))
 
     async def create(self, tenant: str, workspaces: frozenset[str]) -> str:
         """Mint a key, random; it is returned once and never stored.
 
         Raises InvalidInputError for a name outside the grammar and for no workspace at all.
         """
-        for name in (tenant, *sorted(workspaces)):
-            if not is_name(name):
-                raise InvalidInputError(f"{name!r} can't name a tenant or a workspace: use 1 to 63 of a-z, 0-9 and -")
-        if not workspaces:
-            raise InvalidInputError("a key must cover a workspace: name at least one")
-        key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-        row = (key_id, _hash(secret), tenant, " ".join(sorted(workspaces)), time.time())
+        minted = api_keys.mint(tenant, workspaces)
+        row = (minted.key_id, minted.digest, tenant, api_keys.joined(workspaces), time.time())
         await self._database.run(lambda connection: connection.execute("INSERT INTO keys VALUES (?, ?, ?, ?, ?)", row))
-        return f"{_PREFIX}_{key_id}_{secret}"
+        return minted.key
 
     async def list(self) -> Sequence[Principal]:
         """List all keys, oldest first."""
@@ -84,19 +74,11 @@ class SqliteKeyStore:
         await self._database.close()
 
 
-def _hash(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode()).digest()
-
-
-def _find(connection: sqlite3.Connection, key_id: str, secret: bytes) -> Principal | None:
+def _find(connection: sqlite3.Connection, key_id: str, digest: bytes) -> Principal | None:
     row = connection.execute("SELECT id, tenant, workspaces, secret FROM keys WHERE id = ?", (key_id,)).fetchone()
-    return _principal(row) if row and secrets.compare_digest(row[3], secret) else None
+    return api_keys.principal(*row[:3]) if row and api_keys.matches(digest, row[3]) else None
 
 
 def _all(connection: sqlite3.Connection) -> list[Principal]:
     rows = connection.execute("SELECT id, tenant, workspaces FROM keys ORDER BY created, id")
-    return [_principal(row) for row in rows]
-
-
-def _principal(row: tuple[str, ...]) -> Principal:
-    return Principal(key_id=row[0], tenant=row[1], workspaces=frozenset(row[2].split(" ")))
+    return [api_keys.principal(*row) for row in rows]

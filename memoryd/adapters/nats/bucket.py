@@ -95,7 +95,7 @@ class Bucket:
             sent[api.Header.MSG_ID.value] = once
         size = len(data) + sum(len(name) + len(value) for name, value in sent.items()) + _HEADROOM
         if size > self.connection.client.max_payload:
-            raise self._too_large(size)
+            raise self._too_large(len(data))
         try:
             async with self.connection.answering():
                 ack = await self.connection.js.publish(self._prefix + key, data, headers=sent)
@@ -109,7 +109,7 @@ class Bucket:
                     reason="DISK_FULL",
                 ) from error
             if error.code == _MESSAGE_TOO_LARGE:
-                raise self._too_large(size) from error
+                raise self._too_large(len(data)) from error
             raise
         return ack.seq
 
