@@ -52,8 +52,9 @@ class Settler:
     def failed(self, stage: str, error: BaseException) -> None:
         """Count and log a failure."""
         self._metrics.failures.labels(stage, reason_of(error)).inc()
-        unexpected = None if isinstance(error, MemorydError) or is_transient(error) else error
-        _log.warning("indexing failed", stage=stage, reason=reason_of(error), exc_info=unexpected)
+        detail = str(error) if isinstance(error, MemorydError) else ""
+        unexpected = None if detail or is_transient(error) else error
+        _log.warning("indexing failed", stage=stage, reason=reason_of(error), detail=detail, exc_info=unexpected)
 
     async def ack(self, job: Job, outcome: str) -> None:
         """End a job whose outline is committed, or that has nothing to commit."""

@@ -16,6 +16,7 @@ from memoryd.ports import Embedder, Filter, Hit, Lane, QueryTerm, TextKind, Text
 from services.search.settings import SearchSettings
 from services.search.stages import Stages
 from services.search.visibility import Visible, index_filter
+from services.search.window import beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,11 @@ class Legs:
         instead = "nothing" if query.mode is Mode.VECTOR else "the text leg alone"
 
         async def embed(seconds: float) -> NDArray[np.float32]:
-            embeddings = await self.embedder.embed([query.text], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=seconds)
+            text = await beginning(self.embedder, query.text)
+            if len(text) < len(query.text):
+                of_it = f"the vector leg on its first {len(text)} characters"
+                stages.note(Stage.EMBED, "CUT_SHORT", "the query is longer than the model's window", of_it)
+            embeddings = await self.embedder.embed([text], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=seconds)
             vector: NDArray[np.float32] = embeddings.vectors[0]
             return vector
 

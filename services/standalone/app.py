@@ -15,13 +15,13 @@ from memoryd.adapters.embedded.keys import SqliteKeyStore
 from memoryd.adapters.embedded.manifest import SqliteManifest
 from memoryd.adapters.embedded.text import TantivyTextStore
 from memoryd.adapters.embedded.vectors import EdgeVectorStore
+from memoryd.domain.generations import generation_id
 from memoryd.domain.names import Scope
 from memoryd.ports import ChunkStore, Embedder, KeyStore
 from services.embedder.compose import open_embedder
 from services.gateway.service import GatewayService
 from services.indexer.service import Indexer
 from services.search.service import SearchService
-from services.standalone.generation import generation_id
 from services.standalone.settings import StandaloneSettings
 from services.workspace.service import WorkspaceService
 

@@ -15,7 +15,8 @@ from memoryd.evaluation.run import ModeReport, report, run_mode
 from memoryd.evaluation.sets import RetrievalSet
 from services.standalone.app import Standalone, open_standalone
 from services.standalone.index import index_all
-from services.standalone.settings import LOCAL_TENANT, StandaloneSettings, WorkspaceSettings
+from services.standalone.settings import StandaloneSettings
+from services.workspace.settings import LOCAL_TENANT, WorkspaceSettings
 
 Report = Callable[[str, int, int], None]
 # Nobody waits for these answers: a slow machine must not turn into degraded ones.

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from memoryd.domain.names import Scope, is_name
 from memoryd.endpoint import local_data_dir
 from memoryd.errors import ConfigError
 from memoryd.logs import LogSettings
@@ -22,41 +20,7 @@ from services.embedder.settings import EmbedderSettings
 from services.gateway.settings import GatewaySettings
 from services.indexer.settings import IndexerSettings
 from services.search.settings import SearchSettings
-from services.workspace.settings import WorkspaceServiceSettings
-
-LOCAL_TENANT = "local"
-
-
-class WorkspaceSettings(BaseModel):
-    """One folder to index: a `[[workspaces]]` table of the configuration file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    path: Path = Field(description="The folder of Markdown files.")
-    name: str = Field(default="", description="The workspace's name; default: made from the folder's name.")
-    tenant: str = Field(default=LOCAL_TENANT, description="The tenant that it belongs to.")
-
-    @field_validator("path")
-    @classmethod
-    def _absolute(cls, path: Path) -> Path:
-        return path.expanduser().resolve()
-
-    @model_validator(mode="after")
-    def _named(self) -> Self:
-        for name in (self.tenant, self.name or self.default_name):
-            if not is_name(name):
-                raise ValueError(f"{name!r} is not a name: use 1 to 63 of a-z, 0-9 and -")
-        return self
-
-    @property
-    def default_name(self) -> str:
-        """Make a name from the folder's: lower case, everything else a hyphen."""
-        return re.sub(r"[^a-z0-9]+", "-", self.path.name.lower()).strip("-")[:63] or "workspace"
-
-    @property
-    def scope(self) -> Scope:
-        """The tenant and the workspace's name."""
-        return Scope(self.tenant, self.name or self.default_name)
+from services.workspace.settings import Workspaces, WorkspaceServiceSettings
 
 
 class StandaloneSettings(BaseSettings):
@@ -68,7 +32,7 @@ class StandaloneSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="MEMORYD_", frozen=True)
 
     data_dir: Path = Field(default_factory=local_data_dir, description="Where indexes, file log and keys are kept.")
-    workspaces: tuple[WorkspaceSettings, ...] = Field(default=(), description="The folders to index.")
+    workspaces: Workspaces = Field(default=(), description="The folders to index.")
     grpc: ServerSettings = Field(default_factory=ServerSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)
@@ -78,20 +42,17 @@ class StandaloneSettings(BaseSettings):
     workspace: WorkspaceServiceSettings = Field(default_factory=WorkspaceServiceSettings)
     embedder: EmbedderSettings = Field(default_factory=EmbedderSettings)
 
-    @model_validator(mode="after")
-    def _distinct(self) -> Self:
-        scopes = [workspace.scope for workspace in self.workspaces]
-        for scope in scopes:
-            if scopes.count(scope) > 1:
-                raise ValueError(f"two workspaces are called {scope}: give one of them another name")
-        return self
-
 
 def load(config: Path | None = None, **arguments: Any) -> StandaloneSettings:  # noqa: ANN401  (pydantic validates them)
     """Read the settings. Raises ConfigError that names the file or variable, and what is wrong with it."""
-    given = {name: value for name, value in arguments.items() if value is not None}
+    values = _below_environment(StandaloneSettings, _read(config) if config else {})
+    for name, value in arguments.items():
+        section = values.get(name)
+        if isinstance(value, dict) and isinstance(section, dict):
+            values[name] = section | value  # an argument replaces one key of a section, the others stay
+        elif value is not None:
+            values[name] = value
     try:
-        values = _below_environment(StandaloneSettings, _read(config) if config else {}) | given
         return StandaloneSettings(**values)
     except ValidationError as error:
         wrong = "; ".join(

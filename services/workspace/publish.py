@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from memoryd.domain.files import FileKey, FileState, LoggedFile, Revision
+from memoryd.domain.files import FileKey, FileState, LoggedFile, Problem, Revision
 from memoryd.domain.names import Scope
-from memoryd.errors import ConflictError
+from memoryd.errors import ConflictError, InvalidInputError
 from memoryd.ports import FileLog
 from services.workspace.metrics import STATES_PUT
 from services.workspace.observe import Observed
@@ -51,7 +51,13 @@ class Publisher:
                 return False, observed
             state = observed.state
             try:
-                revision = await self._log.put(state, expected=self.revision(path), live=live)
+                try:
+                    revision = await self._log.put(state, expected=self.revision(path), live=live)
+                except InvalidInputError as error:  # the log does not take so much
+                    state = replace(state, hash="", content=None, problem=Problem(error.reason, str(error)))
+                    if not self._differs(state):
+                        return False, observed
+                    revision = await self._log.put(state, expected=self.revision(path), live=live)
             except ConflictError:
                 await self._reload(key)
                 continue

@@ -2,12 +2,61 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+import re
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from memoryd.domain.names import Scope, is_name
 from memoryd.folder.rules import FolderRules
 
+LOCAL_TENANT = "local"
 _RULES = FolderRules()
+
+
+class WorkspaceSettings(BaseModel):
+    """One folder to index: a table `[[workspaces]]` of a configuration file, or an object in MEMORYD_WORKSPACES."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: Path = Field(description="The folder of Markdown files.")
+    name: str = Field(default="", description="The workspace's name; default: made from the folder's name.")
+    tenant: str = Field(default=LOCAL_TENANT, description="The tenant that it belongs to.")
+
+    @field_validator("path")
+    @classmethod
+    def _absolute(cls, path: Path) -> Path:
+        return path.expanduser().resolve()
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        for name in (self.tenant, self.name or self.default_name):
+            if not is_name(name):
+                raise ValueError(f"{name!r} is not a name: use 1 to 63 of a-z, 0-9 and -")
+        return self
+
+    @property
+    def default_name(self) -> str:
+        """Make a name from the folder's: lower case, everything else a hyphen."""
+        return re.sub(r"[^a-z0-9]+", "-", self.path.name.lower()).strip("-")[:63] or "workspace"
+
+    @property
+    def scope(self) -> Scope:
+        """The tenant and the workspace's name."""
+        return Scope(self.tenant, self.name or self.default_name)
+
+
+def _distinct(workspaces: tuple[WorkspaceSettings, ...]) -> tuple[WorkspaceSettings, ...]:
+    scopes = [workspace.scope for workspace in workspaces]
+    for scope in scopes:
+        if scopes.count(scope) > 1:
+            raise ValueError(f"two workspaces are called {scope}: give one of them another name")
+    return workspaces
+
+
+Workspaces = Annotated[tuple[WorkspaceSettings, ...], AfterValidator(_distinct)]
 
 
 class WorkspaceServiceSettings(BaseSettings):

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from memoryd.domain.names import Scope
-from tests.e2e.shapes import SHAPES, Deployment, Shape
+from tests.e2e.deployment import Deployment, Shape
+from tests.e2e.shapes import SHAPES
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "workspace"
 ROD = Scope("acme", "rod")
@@ -36,10 +37,17 @@ async def running(shape: Shape, tmp_path: Path, folder: Path) -> AsyncIterator[D
         yield deployment
 
 
+@pytest.fixture(scope="session")
+def example_place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the example workspace, and room for data beside it: no test changes it, so it is indexed once."""
+    place = tmp_path_factory.mktemp("example")
+    shutil.copytree(EXAMPLE, place / "workspace")
+    return place
+
+
 @pytest.fixture
-async def example(shape: Shape, tmp_path: Path, folder: Path) -> AsyncIterator[Deployment]:
-    """A deployment that has indexed a copy of the example workspace."""
-    shutil.copytree(EXAMPLE, folder, dirs_exist_ok=True)
-    async with shape(tmp_path / "data", {ROD: folder}) as deployment:
+async def example(shape: Shape, example_place: Path) -> AsyncIterator[Deployment]:
+    """A deployment that has indexed the example workspace."""
+    async with shape(example_place / "data", {ROD: example_place / "workspace"}) as deployment:
         await deployment.settled()
         yield deployment

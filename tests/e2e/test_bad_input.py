@@ -11,7 +11,7 @@ import pytest
 from memoryd.client import MemorydClient
 from memoryd.domain.names import Scope
 from memoryd.errors import InvalidInputError, PermissionDeniedError, PreconditionFailedError, UnauthenticatedError
-from tests.e2e.shapes import Deployment, Shape
+from tests.e2e.deployment import Deployment, Shape
 from tests.support.eventually import eventually
 
 OUT_OF_BOUNDS: list[tuple[dict[str, Any], str]] = [
@@ -60,9 +60,11 @@ async def test_a_wrong_key(running: Deployment) -> None:
 
 async def test_another_hash(running: Deployment, folder: Path) -> None:
     (folder / "a.md").write_text("one\n")
+    await running.synced()
     now = await running.client.get("a.md")
     assert (await running.client.get("a.md", expected_hash=now.file_hash)).text == "one\n"
     (folder / "a.md").write_text("two\n")
+    await running.synced()
     with pytest.raises(PreconditionFailedError) as caught:
         await running.client.get("a.md", expected_hash=now.file_hash)
     assert caught.value.details["current_hash"] == (await running.client.get("a.md")).file_hash

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.shapes import Deployment
+from tests.e2e.deployment import Deployment
 
 
 @dataclass(frozen=True, init=False)
@@ -109,6 +109,7 @@ async def test_get_missing(running: Deployment) -> None:
 async def test_get_suffix(running: Deployment, folder: Path) -> None:
     """Case `get-suffix`: a path is not matched by its end."""
     write(folder, {"SYNTAX.md": "x\n"})
+    await running.synced()
     assert (await running.client.get("NTAX.md")).status == "not_found"
     assert (await running.client.get("SYNTAX.md")).status == "ok"
 
@@ -116,6 +117,7 @@ async def test_get_suffix(running: Deployment, folder: Path) -> None:
 async def test_get_longline(running: Deployment, folder: Path) -> None:
     """Case `get-longline`: one line of 40,000 characters is cut on a code point, without a next line."""
     write(folder, {"memory/long.md": "🌲界" * 20_000})
+    await running.synced()
     reply = await running.client.get("memory/long.md")
     assert reply.truncated
     assert reply.next_from is None

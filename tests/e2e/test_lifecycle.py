@@ -11,8 +11,9 @@ import pytest
 from memoryd.errors import UnavailableError
 from memoryd.ports import ChunkStore
 from tests.e2e.conftest import ROD
+from tests.e2e.deployment import Shape
 from tests.e2e.processes import command, serve
-from tests.e2e.shapes import Shape
+from tests.e2e.shapes import standalone
 
 NOTE = "# Notes of day {n}\n\nOn day {n} the ferry Halcyon-{n} left at {n}:15 with {n} crates of apples.\n"
 
@@ -49,7 +50,7 @@ async def test_sigterm_under_load_answers_what_is_in_flight_and_exits_0(tmp_path
         assert sum(not isinstance(outcome, Exception) for outcome in outcomes) >= 1
 
 
-async def test_sigkill_in_the_middle_of_indexing_loses_and_doubles_nothing(shape: Shape, tmp_path: Path) -> None:
+async def test_sigkill_in_the_middle_of_indexing_loses_and_doubles_nothing(tmp_path: Path) -> None:
     data, folder = tmp_path / "data", tmp_path / "notes"
     write_notes(folder, 120)
     async with serve(data, folder) as served:
@@ -58,16 +59,15 @@ async def test_sigkill_in_the_middle_of_indexing_loses_and_doubles_nothing(shape
         await served.end(signal.SIGKILL)
     (folder / "note-000.md").unlink()
     (folder / "note-001.md").write_text(NOTE.format(n=999))
-    async with shape(data, {ROD: folder}) as after:
+    async with standalone(data, {ROD: folder}) as after:
         await after.settled()
-        assert after.standalone is not None
         scope = ROD
-        status = await after.standalone.indexer.status(scope)
-        view = await after.standalone.search.manifest.view(scope)
+        status = await after.insides.indexer.status(scope)
+        view = await after.insides.search.manifest.view(scope)
         listed = {chunk for outline in view.outlines.values() for chunk in outline.by_id}
         assert (status.files, status.pending) == (119, 0)
         assert len(listed) == status.chunks == 119
-        for store in (after.standalone.search.vectors, after.standalone.search.texts):
+        for store in (after.insides.search.vectors, after.insides.search.texts):
             assert listed <= await stored(store)
         paths = await after.found("On day 999 the ferry Halcyon-999", min_score=0.0, max_results=50)
         assert paths[0] == "note-001.md"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.errors import InvalidInputError, UnimplementedError
-from tests.e2e.shapes import Deployment
+from tests.e2e.deployment import Deployment
 from tests.support.example_queries import EXAMPLE_QUERIES
 
 

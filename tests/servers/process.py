@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
@@ -28,39 +28,50 @@ class ServerProcess:
         command: the program and its arguments.
         log: where its output goes.
         ready: whether it answers now.
+        environment: its environment variables; None for those of this process.
     """
 
-    def __init__(self, command: Sequence[str], log: Path, ready: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        ready: Callable[[], bool],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._command = command
+        self._environment = environment
         self._log = log
         self._ready = ready
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start it, where it does not run, and wait until it answers."""
+    def start(self, ready: Callable[[], bool] | None = None) -> None:
+        """Start it, where it does not run, and wait until it is ready, in this sense if one is given."""
+        ready = ready or self._ready
         if self._process is not None:
             return
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment
+            )
         end = time.monotonic() + _START_SECONDS
-        while not self._ready():
+        while not ready():
             if self._process.poll() is not None or time.monotonic() > end:
                 self.stop()
                 message = f"{self._command[0]} did not start:\n{self._log.read_text(errors='replace')[-4_000:]}"
                 raise RuntimeError(message)
             time.sleep(0.05)
 
-    def stop(self) -> None:
-        """End it; it gets a while to do so in order."""
+    def stop(self) -> int | None:
+        """End it; it gets a while to do so in order. Returns its exit status; None where it did not run."""
         process, self._process = self._process, None
         if process is None:
-            return
+            return None
         process.terminate()
         try:
-            process.wait(_STOP_SECONDS)
+            return process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
+            return process.wait()
 
     def pause(self) -> None:
         """Keep it from running: connections stay, nothing answers."""

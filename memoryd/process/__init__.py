@@ -1,0 +1,1 @@
+"""What every process of memoryd shares: its settings, its end, and how it waits for what it depends on."""

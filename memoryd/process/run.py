@@ -1,0 +1,36 @@
+"""From the environment to an exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import structlog
+
+from memoryd.errors import MemorydError
+from memoryd.logs import configure
+from memoryd.metrics import exposed
+from memoryd.process.settings import ProcessSettings, read, shown
+from memoryd.server.lifecycle import until_signal
+
+S = TypeVar("S", bound=ProcessSettings)
+
+_log = structlog.get_logger(__name__)
+
+
+def run(kind: type[S], body: Callable[[S], Coroutine[Any, Any, None]]) -> None:
+    """Run a process until SIGTERM or SIGINT: exit status 0. An error of ours is one line and exit status 1."""
+    try:
+        settings = read(kind)
+        configure(settings.log)
+        _log.info("starting", settings=shown(settings))
+        asyncio.run(_until_signal(settings, body))
+    except MemorydError as error:
+        sys.exit(f"memoryd: {error}")
+
+
+async def _until_signal(settings: S, body: Callable[[S], Coroutine[Any, Any, None]]) -> None:
+    async with until_signal(), exposed(settings.metrics):
+        await body(settings)

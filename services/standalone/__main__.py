@@ -1,0 +1,18 @@
+"""Standalone as a process: `python -m services.standalone`, which is `memoryd serve`, set up by the environment."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from rich.console import Console
+
+from memoryd.errors import MemorydError
+from services.standalone.serve import serve
+from services.standalone.settings import load
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(serve(load(), Console(stderr=True, highlight=False, soft_wrap=True)))
+    except MemorydError as error:
+        sys.exit(f"memoryd: {error}")

@@ -1,0 +1,111 @@
+"""The shape of many processes: the services run once a test session, the process of a test's folders is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import hashlib
+import json
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from memoryd.adapters.nats.connection import NatsConnection
+from memoryd.adapters.nats.filelog import NatsFileLog
+from memoryd.adapters.nats.keys import NatsKeyStore
+from memoryd.adapters.nats.workspace import NatsWorkspace
+from memoryd.client import MemorydClient
+from memoryd.domain.names import Scope
+from memoryd.ports import Principal
+from tests.e2e.cluster import Cluster, Servers
+from tests.e2e.deployment import WITHIN, Deployment
+from tests.servers.nats import nats_url
+from tests.servers.opensearch import opensearch_url
+from tests.servers.process import once, server_folder
+from tests.servers.qdrant import qdrant_url
+
+
+@dataclass(frozen=True)
+class Tenants:
+    """Names a test's tenants so that no other test has the same, and mints keys for them."""
+
+    place: str
+    keys: NatsKeyStore
+
+    @classmethod
+    def of(cls, data: Path, keys: NatsKeyStore) -> Tenants:
+        """Name them after a folder."""
+        return cls(hashlib.sha256(str(data).encode()).hexdigest()[:12], keys)
+
+    def scope(self, scope: Scope) -> Scope:
+        """Give the scope that stands for a test's."""
+        return Scope(self._name(scope.tenant), scope.workspace)
+
+    async def principal(self, key: str) -> Principal | None:
+        """See the port."""
+        return await self.keys.principal(key)
+
+    async def create(self, tenant: str, workspaces: frozenset[str]) -> str:
+        """See the port."""
+        return await self.keys.create(self._name(tenant), workspaces)
+
+    async def revoke(self, key_id: str) -> bool:
+        """See the port."""
+        return await self.keys.revoke(key_id)
+
+    def _name(self, tenant: str) -> str:
+        return f"{tenant}-{self.place}"
+
+
+@once
+def _cluster() -> Cluster:
+    servers = Servers(nats_url(), qdrant_url(), opensearch_url())
+    cluster = Cluster(server_folder("services"), f"memoryd-e2e-{secrets.token_hex(4)}", servers)
+    atexit.register(cluster.kill)
+    cluster.start()
+    return cluster
+
+
+@asynccontextmanager
+async def distributed(data: Path, folders: Mapping[Scope, Path]) -> AsyncIterator[Deployment]:
+    """All services, and one process for these folders."""
+    cluster = await asyncio.to_thread(_cluster)
+    async with deployed(cluster, data, folders) as deployment:
+        yield deployment
+
+
+@asynccontextmanager
+async def deployed(cluster: Cluster, data: Path, folders: Mapping[Scope, Path]) -> AsyncIterator[Deployment]:
+    """A workspace process for these folders, beside a cluster that runs."""
+    async with AsyncExitStack() as stack:
+        connection = await NatsConnection.open([cluster.servers.nats])
+        stack.push_async_callback(connection.close)
+        tenants = Tenants.of(data, await NatsKeyStore.open(connection, cluster.namespace))
+        log = await NatsFileLog.open(connection, cluster.namespace)
+        stack.push_async_callback(log.close)
+        asked = NatsWorkspace(connection, cluster.namespace, log)
+        scopes = {tenants.scope(scope): folder for scope, folder in folders.items()}
+        process = cluster.workspace(
+            json.dumps(
+                [
+                    {"path": str(folder), "name": scope.workspace, "tenant": scope.tenant}
+                    for scope, folder in scopes.items()
+                ]
+            )
+        )
+        await asyncio.to_thread(process.start)
+        stack.push_async_callback(asyncio.to_thread, process.stop)
+        first = next(iter(folders))
+        names = frozenset(scope.workspace for scope in folders if scope.tenant == first.tenant)
+        key = await tenants.create(first.tenant, names)
+        address = cluster.target("gateway")
+        client = await stack.enter_async_context(MemorydClient(address, key, timeout=30.0))
+        yield Deployment(address, tenants, client, partial(_sync, asked, list(scopes)))
+
+
+async def _sync(workspace: NatsWorkspace, scopes: list[Scope]) -> None:
+    for scope in scopes:
+        await workspace.sync(scope, WITHIN)
