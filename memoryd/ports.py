@@ -271,8 +271,8 @@ class Embeddings:
 class Tokenizer(Protocol):
     """The model's tokenizer, in process wherever it is needed."""
 
-    def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each embedding input, passage prompt and special tokens included, however long it is."""
+    def count(self, texts: Sequence[str], kind: TextKind = TextKind.PASSAGE) -> list[int]:
+        """Tokens of each embedding input, the kind's prompt and special tokens included, however long it is."""
         ...
 
     def weights(self, words: Sequence[str]) -> list[float]:

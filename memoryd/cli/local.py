@@ -68,14 +68,13 @@ def _settings(
     folders: list[Path] | None, data_dir: Path | None, config: Path | None, address: str | None = None
 ) -> StandaloneSettings:
     from memoryd.errors import ConfigError  # noqa: PLC0415
-    from memoryd.server.settings import ServerSettings  # noqa: PLC0415
     from services.standalone.settings import load  # noqa: PLC0415
 
     settings = load(
         config,
         data_dir=data_dir,
         workspaces=[{"path": folder} for folder in folders] if folders else None,
-        grpc=ServerSettings(address=address) if address else None,
+        grpc={"address": address} if address else None,
     )
     if not settings.workspaces:
         raise ConfigError("no workspace to index: name a folder, or a configuration file with [[workspaces]]")

@@ -71,12 +71,13 @@ def read_hub(spec: ModelSpec, progress: Progress) -> Checkpoint:
 def _fetch(spec: ModelSpec, name: str, progress: Progress) -> Path:
     class Bar(tqdm):
         def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  (tqdm's own)
-            super().__init__(*args, **kwargs | {"file": io.StringIO(), "disable": False})  # type: ignore[no-untyped-call]
+            super().__init__(*args, **kwargs | {"file": io.StringIO()})  # type: ignore[no-untyped-call]
+            self.received = int(self.n)  # `n` stands still where the hub's own bars are switched off
 
         def update(self, n: float | None = 1) -> bool | None:
-            shown: bool | None = super().update(n)
-            progress(f"download {name}", int(self.n), int(self.total or 0))
-            return shown
+            self.received += int(n or 0)
+            progress(f"download {name}", self.received, int(self.total or 0))
+            return None
 
     try:
         path = Path(hub.hf_hub_download(spec.hub, name, endpoint=_endpoint(), etag_timeout=10, tqdm_class=Bar))

@@ -63,9 +63,9 @@ class ModelTokenizer:
         prompt = self._prompts[kind]
         return self._encoder.encode([prompt + text for text in texts], special=True)
 
-    def count(self, texts: Sequence[str]) -> list[int]:
-        """Count each passage's tokens, prompt and special tokens included. A lone surrogate counts as U+FFFD."""
-        prompt = self._prompts[TextKind.PASSAGE]
+    def count(self, texts: Sequence[str], kind: TextKind = TextKind.PASSAGE) -> list[int]:
+        """Count each text's tokens, prompt and special tokens included. A lone surrogate counts as U+FFFD."""
+        prompt = self._prompts[kind]
         return [len(ids) for ids in self._encoder.encode([prompt + _encodable(text) for text in texts], special=True)]
 
     def weights(self, words: Sequence[str]) -> list[float]:

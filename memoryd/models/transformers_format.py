@@ -24,11 +24,11 @@ def write_transformers_folder(checkpoint: Checkpoint, folder: Path, spec: ModelS
     """Write everything but the tokenizer's own file."""
     sizes = checkpoint.architecture
     tokenizer = checkpoint.tokenizer
-    save_file(
-        {name: np.ascontiguousarray(tensor) for name, tensor in checkpoint.weights.items()},
-        folder / "model.safetensors",
-        metadata={"format": "pt"},
-    )
+    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in checkpoint.weights.items()}
+    # BertModel has a pooler that mean pooling does not use; where it is missing, transformers warns of random weights.
+    tensors["pooler.dense.weight"] = np.zeros((sizes.hidden, sizes.hidden), np.float32)
+    tensors["pooler.dense.bias"] = np.zeros(sizes.hidden, np.float32)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     contents: dict[str, Any] = {
         "config.json": {
             "architectures": ["BertModel"],

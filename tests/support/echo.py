@@ -45,10 +45,15 @@ async def authenticate(authorization: str) -> Principal:
 def echo_server(behaviour: Behaviour = echo, **settings: Any) -> Server:  # noqa: ANN401  (settings validate it)
     """Make a server of the behaviour, on a free port."""
     server = Server(ServerSettings(**{"address": "127.0.0.1:0", **settings}))
+    add_echo(server, behaviour)
+    return server
+
+
+def add_echo(server: Server, behaviour: Behaviour = echo) -> None:
+    """Serve the behaviour."""
     handler = grpc.unary_unary_rpc_method_handler(behaviour, parse, bytes)
     handlers = grpc.method_handlers_generic_handler(SERVICE, {"Call": handler})
     server.add(SERVICE, lambda raw: raw.add_generic_rpc_handlers((handlers,)), authenticate)
-    return server
 
 
 @asynccontextmanager

@@ -262,7 +262,7 @@ class MemoryTextStore(_MemoryStore):
 class FakeTokenizer:
     """A token is four characters; prompt and special tokens are four tokens."""
 
-    def count(self, texts: Sequence[str]) -> list[int]:
+    def count(self, texts: Sequence[str], kind: TextKind = TextKind.PASSAGE) -> list[int]:
         return [len(text) // 4 + 4 for text in texts]
 
     def weights(self, words: Sequence[str]) -> list[float]:

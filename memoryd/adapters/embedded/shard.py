@@ -10,13 +10,18 @@ import orjson
 import qdrant_edge as edge
 
 from memoryd.adapters.embedded.points import INDEXES
-from memoryd.errors import DataError
+from memoryd.errors import DataError, ResourceExhaustedError
 
 _CONFIG = "edge_config.json"
 _LOG = "wal"
 _SEGMENTS = "segments"
 # Compaction drops removed points and never builds a graph: searches are exact.
 _NO_GRAPH = edge.EdgeOptimizersConfig(indexing_threshold=1 << 40, vacuum_min_vector_number=100)
+
+# A new shard takes 47 MB, through memory maps: a full disk would kill the process. One that exists can't be opened on
+# a full disk, and that must not be taken for damage.
+_TO_CREATE = 64 << 20
+_TO_OPEN = 8 << 20
 
 
 def advice(root: Path) -> str:
@@ -27,9 +32,18 @@ def advice(root: Path) -> str:
 def open_shard(root: Path, dimensions: int) -> edge.EdgeShard:
     """Open a shard, or make one where there is no folder. What its write-ahead log holds is applied and flushed.
 
-    Raises DataError where the folder is damaged, half there, or holds vectors of another length.
+    Raises DataError where the folder is damaged, half there, or holds vectors of another length, and
+    ResourceExhaustedError where the disk is full.
     """
-    if created := not root.exists():
+    created = not root.exists()
+    root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    needed = _TO_CREATE if created else _TO_OPEN
+    if shutil.disk_usage(root.parent).free < needed:
+        raise ResourceExhaustedError(
+            f"less than {needed >> 20} MiB are free on the disk of {root}: free some, try again; nothing is lost",
+            reason="DISK_FULL",
+        )
+    if created:
         _create(root, dimensions)
     try:
         stored = orjson.loads((root / _CONFIG).read_bytes())["vectors"][""]["size"]

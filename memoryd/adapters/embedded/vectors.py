@@ -63,7 +63,8 @@ class EdgeVectorStore:
             dimensions: length of a vector.
             reserve: bytes of the disk that are left free; writes are refused before.
 
-        Raises DataError where the folder is damaged, half there, or holds vectors of another length.
+        Raises DataError where the folder is damaged, half there, or holds vectors of another length, and
+        ResourceExhaustedError where the disk is full.
         """
         shard = await asyncio.to_thread(open_shard, root, dimensions)
         return cls(root, shard, dimensions, reserve)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.adapters.embedded import shard
 from memoryd.adapters.embedded.vectors import EdgeVectorStore
 from memoryd.errors import DataError, ResourceExhaustedError, UnavailableError
 from tests.contract.registry import DIMENSIONS
@@ -64,6 +65,17 @@ class TestOpening:
         await made(root)
         assert not left.exists()
         assert root.stat().st_mode & 0o777 == 0o700
+
+    async def test_a_full_disk_is_not_taken_for_damage(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(shard, "_TO_CREATE", 1 << 60)
+        with pytest.raises(ResourceExhaustedError, match=f"free on the disk of {root}") as caught:
+            await made(root)
+        assert caught.value.reason == "DISK_FULL"
+        monkeypatch.undo()
+        await made(root)
+        monkeypatch.setattr(shard, "_TO_OPEN", 1 << 60)
+        with pytest.raises(ResourceExhaustedError, match="nothing is lost"):
+            await EdgeVectorStore.open(root, DIMENSIONS)
 
 
 class TestTrouble:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -88,7 +89,7 @@ def test_a_folder_for_torch_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_graph_that_is_none_is_one_line(tmp_path: Path) -> None:
     whole = open_model(model_dir())
-    (tmp_path / "tokenizer.json").write_bytes((whole.folder / "tokenizer.json").read_bytes())
+    shutil.copytree(whole.folder, tmp_path, dirs_exist_ok=True)
     (tmp_path / MODEL_FILE).write_bytes(b"no graph")
     with pytest.raises(ModelError) as refused:
         OnnxEngine(PreparedModel(tmp_path, whole.manifest))

@@ -227,3 +227,16 @@ async def test_terms_are_searched_as_text(world: World) -> None:
     answer = await world.search('harbour" OR * AND (path:x) [1 TO 2] \\ ferry~', mode=Mode.TEXT)
     assert {result.path for result in answer.results} == {"a.md", "b.md"}
     assert (await world.service.texts.search([QueryTerm("*")], Filter(SCOPE), 10)) == []
+
+
+async def test_of_a_query_longer_than_the_window_the_beginning_is_embedded(world: World) -> None:
+    text = "ferry harbour " * 300
+    for mode in (Mode.HYBRID, Mode.VECTOR):
+        answer = await world.search(text, mode=mode)
+        assert answer.mode is mode
+        assert {result.path for result in answer.results} == {"a.md", "b.md"}
+        # FakeTokenizer: 512 tokens are 4 of the prompt and 508 of four characters, the last one up to its end.
+        assert only(answer) == (Stage.EMBED, "CUT_SHORT", "the vector leg on its first 2035 characters")
+    assert set(world.embedder.embedded) == {text[:2035]}
+    assert (await world.search(text, mode=Mode.TEXT)).degraded == ()
+    assert (await world.search(text[:2035])).degraded == ()

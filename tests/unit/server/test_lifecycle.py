@@ -12,9 +12,9 @@ from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest, Serv
 from pydantic import ValidationError
 
 from memoryd.errors import ConfigError
-from memoryd.server.lifecycle import until_signal
+from memoryd.server.lifecycle import Server, until_signal
 from memoryd.server.settings import ServerSettings
-from tests.support.echo import SERVICE, call, echo_server, failure, health, serving, watch_health
+from tests.support.echo import SERVICE, add_echo, call, echo_server, failure, health, serving, watch_health
 
 Status = health_pb2.HealthCheckResponse
 # A call that meets a closing server: gRPC's core gives either, and the client repeats both.
@@ -203,3 +203,23 @@ async def test_cancelling_without_a_signal_is_not_swallowed() -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+async def test_a_service_that_is_coming_is_unavailable_and_then_served() -> None:
+    server = Server(ServerSettings(address="127.0.0.1:0"), coming=[SERVICE])
+    async with server, grpc.aio.insecure_channel(server.address) as channel:
+        server.waits_for = "the tide"
+        early = await failure(call(channel))
+        assert early.code() is grpc.StatusCode.UNAVAILABLE
+        assert early.details() == "Echo is starting and waits for the tide: try again later"
+        assert [await health(channel), await health(channel, SERVICE)] == [Status.NOT_SERVING] * 2
+        add_echo(server)
+        assert await call(channel) == b"x"
+
+
+async def test_drained_early_it_is_not_drained_again() -> None:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(echo_server())
+        await server.drain()
+        async with grpc.aio.insecure_channel(server.address) as channel:
+            assert (await failure(call(channel))).code() is grpc.StatusCode.UNAVAILABLE
