@@ -14,7 +14,7 @@ endif
 .PHONY: help setup setup-dev run test lint format proto eval bench up down k8s images image-check lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 setup: ## Make .venv with what memoryd needs to run
 	@tools/setup.sh base
