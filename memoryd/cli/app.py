@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -10,7 +12,7 @@ from memoryd.cli.evaluate import evaluate
 from memoryd.cli.keys import app as keys
 from memoryd.cli.local import index, serve
 from memoryd.cli.model import app as models
-from memoryd.cli.output import fail
+from memoryd.cli.output import fail, out
 from memoryd.cli.query import get, search, status
 from memoryd.errors import MemorydError
 from memoryd.logs import LogSettings, configure
@@ -29,8 +31,19 @@ app.add_typer(models, name="model")
 app.add_typer(keys, name="key")
 
 
+def _show_version(wanted: bool) -> None:  # noqa: FBT001  (typer passes the option's value)
+    if wanted:
+        out.print(f"memoryd {version('memoryd')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _configure() -> None:
+def _configure(
+    *,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """The memory backend that AI agents share: hybrid retrieval over their Markdown."""
     # `serve` configures its own; all other commands print results, and only what went wrong beside them.
     configure(LogSettings(level="warning"))

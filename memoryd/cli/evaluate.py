@@ -47,7 +47,8 @@ def _table(name: str, reports: dict[Mode, ModeReport]) -> Table:
     table = Table(title=name, title_justify="left")
     columns = next(list(figures.as_json()) for figures in reports.values())
     for column in ("mode", *columns):
-        table.add_column(column, justify="left" if column == "mode" else "right")
+        # Words wrap where a terminal is narrow, where underscores would be cut off.
+        table.add_column(column.replace("_", " "), justify="left" if column == "mode" else "right")
     for mode, figures in reports.items():
         cells = [
             "–" if value is None else str(value) if isinstance(value, int) else f"{value:.3f}"

@@ -35,6 +35,8 @@ _EXIT: dict[type, int] = {
     PermissionDeniedError: 4,
 }
 
+_REASONS = {"NO_SERVER": 3, "NO_KEY": 4}
+
 
 def print_json(value: Any) -> None:  # noqa: ANN401  (whatever JSON can hold)
     """Print one JSON value on a line of its own."""
@@ -44,4 +46,4 @@ def print_json(value: Any) -> None:  # noqa: ANN401  (whatever JSON can hold)
 def fail(error: MemorydError) -> int:
     """Print an error as one line; the exit code."""
     err.print(f"memoryd: {error}", style="red", markup=False)
-    return next((_EXIT[kind] for kind in type(error).__mro__ if kind in _EXIT), 1)
+    return _REASONS.get(error.reason) or next((_EXIT[kind] for kind in type(error).__mro__ if kind in _EXIT), 1)

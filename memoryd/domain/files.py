@@ -55,7 +55,8 @@ class Problem:
     """Why a file is set aside instead of indexed.
 
     Attributes:
-        reason: UPPER_SNAKE, for programs: TOO_LARGE, BINARY, UNREADABLE, NAME_CLASH, POISON.
+        reason: UPPER_SNAKE, for programs: TOO_LARGE, BINARY, UNREADABLE, NAME_CLASH, POISON; of a folder: ROOT_MISSING,
+            ROOT_EMPTY.
         detail: for a person.
     """
 

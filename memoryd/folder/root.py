@@ -9,6 +9,7 @@ from stat import S_ISDIR
 from memoryd.domain.files import Problem
 
 ROOT_MISSING = "ROOT_MISSING"
+ROOT_EMPTY = "ROOT_EMPTY"
 
 
 class RootMissingError(Exception):
@@ -18,6 +19,15 @@ class RootMissingError(Exception):
     def problem(self) -> Problem:
         """The same for a caller; without the folder's path, which is the operator's business."""
         return Problem(ROOT_MISSING, f"the workspace's folder {self}; bring it back, or correct its configured path")
+
+
+class RootEmptyError(RootMissingError):
+    """There is nothing at all in a folder whose files are known, as where a volume is not mounted."""
+
+    @property
+    def problem(self) -> Problem:
+        """The same for a caller."""
+        return Problem(ROOT_EMPTY, f"the workspace's folder {self}; bring them back, or put a file in it to confirm")
 
 
 def identify_root(root: Path) -> tuple[int, int]:

@@ -51,7 +51,8 @@ class ModelSpec:
     in_wheel: bool = False
 
 
-# The cosines are the means on this project's retrieval sets: a query and the passages judged relevant, and other pairs.
+# The range of the model's cosines: hardly a pair of texts is below, few that belong together are above. On this
+# project's retrieval sets other chunks average .77 to .81 by set, the best relevant chunk .83 to .90.
 E5_SMALL = ModelSpec(
     name="multilingual-e5-small",
     hub="intfloat/multilingual-e5-small",

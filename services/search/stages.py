@@ -11,7 +11,7 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from memoryd.domain.queries import Degraded, Stage
-from memoryd.errors import MemorydError
+from memoryd.errors import DataError, MemorydError, UnavailableError
 
 T = TypeVar("T")
 
@@ -49,6 +49,10 @@ class Stages:
                 return await work(budget)
         except TimeoutError:
             self.note(stage, "DEADLINE_EXCEEDED", f"no answer within {budget * 1000:.0f} ms", instead)
+        except (DataError, UnavailableError) as error:
+            # Its text is for the operator: it may name folders and hosts.
+            _log.warning("search_stage_unavailable", stage=stage.value, reason=error.reason, detail=str(error))
+            self.note(stage, error.reason, f"what the {stage.value} stage needs is unavailable", instead)
         except MemorydError as error:
             self.note(stage, error.reason, str(error), instead)
         except Exception:  # noqa: BLE001  (a fault in one stage must not take the others' results away)

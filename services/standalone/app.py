@@ -83,7 +83,7 @@ async def open_standalone(
         for scope in roots:
             await _check(texts, scope)
         workspaces = WorkspaceService(roots, log, settings.workspace)
-        folder = FolderWorkspace(roots, settings.workspace.rules, workspaces.sync)
+        folder = FolderWorkspace(roots, settings.workspace.rules, workspaces)
         indexer = Indexer(
             log=log,
             manifest=manifest,

@@ -50,7 +50,7 @@ async def serve(settings: Settings) -> None:
 
         service = await until_available(server, jetstream, watch)
         stack.push_async_callback(service.close)
-        folder = FolderWorkspace(roots, settings.workspace.rules, service.sync)
+        folder = FolderWorkspace(roots, settings.workspace.rules, service)
         responder = await until_available(
             server, jetstream, partial(serve_workspace, connection, settings.namespace, folder, roots)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from memoryd.domain.files import FileKey, Revision
 from memoryd.domain.names import Scope
 from memoryd.folder.listing import FoundFile, Listing, list_folder
+from memoryd.folder.root import RootEmptyError
 from memoryd.ports import FileLog
 from services.workspace.observe import observe, observe_unlisted
 from services.workspace.parallel import total
@@ -32,6 +34,7 @@ class Reconciler:
         self._live_limit = settings.live_limit
         self._parallel = settings.parallel_files
         self._publisher = Publisher(scope, log)
+        self._folder: tuple[int, int] | None = None  # which one was listed last
         self._seen: dict[str, tuple[FoundFile, Revision | None]] = {}  # as it was when that revision was put
 
     def forget(self) -> None:
@@ -53,12 +56,29 @@ class Reconciler:
         listing = await asyncio.to_thread(list_folder, self._root, self._rules)
         if reload:
             await self._publisher.load()
+        await self._doubt(listing)
         changed = [found for path, found in listing.files.items() if path in touched or not self._unchanged(found)]
         missing = [path for path in self._publisher.present() if path not in listing.files]
         live = live and len(changed) + len(missing) <= self._live_limit
         put_found = partial(self._put_found, listing=listing, live=live)
         put_missing = partial(self._put_missing, listing=listing, live=live)
         return await total(changed, put_found, self._parallel) + await total(missing, put_missing, self._parallel)
+
+    async def _doubt(self, listing: Listing) -> None:
+        """Raise RootEmptyError where an empty folder stands in for a full one, as a volume that is not mounted does.
+
+        A folder that was seen full and then empty was emptied. One that is empty when it is first seen may be another
+        one, and deletions can't be taken back: they wait for a sign.
+        """
+        known = len(self._publisher.present())
+        if (
+            known
+            and not listing.files
+            and self._folder != listing.root
+            and not await asyncio.to_thread(_holds, self._root)
+        ):
+            raise RootEmptyError(f"is empty, but {known} of its files are known")
+        self._folder = listing.root
 
     def _unchanged(self, found: FoundFile) -> bool:
         return self._seen.get(found.path) == (found, self._publisher.revision(found.path))
@@ -80,3 +100,9 @@ class Reconciler:
             path, lambda: asyncio.to_thread(observe_unlisted, self._root, key, listing, self._rules), live=live
         )
         return put
+
+
+def _holds(root: Path) -> bool:
+    """Whether there is anything in a folder, be it of the workspace or not."""
+    with os.scandir(root) as entries:
+        return next(entries, None) is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 from memoryd.domain.files import Problem
 from memoryd.domain.names import Scope
 from memoryd.errors import DeadlineExceededError, NotFoundError, UnavailableError
-from memoryd.folder.root import RootMissingError, root_problem
+from memoryd.folder.root import ROOT_EMPTY, RootMissingError, root_problem
 from memoryd.ports import FileLog
 from services.workspace.parallel import total
 from services.workspace.settings import WorkspaceServiceSettings
@@ -63,7 +63,9 @@ class WorkspaceService:
 
     async def problem(self, scope: Scope) -> Problem | None:
         """Why the workspace's folder can't be read now; None where it can. Raises NotFoundError."""
-        return await asyncio.to_thread(root_problem, self._roots[self._known(scope)])
+        problem = await asyncio.to_thread(root_problem, self._roots[self._known(scope)])
+        found = self._workers[scope].problem
+        return problem or (found if found is not None and found.reason == ROOT_EMPTY else None)
 
     async def close(self) -> None:
         """Stop watching; a state that is being put is put or not, nothing else."""

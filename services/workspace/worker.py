@@ -24,7 +24,11 @@ _LONGEST_PAUSE = 60.0
 
 
 class Worker:
-    """Reconciles one workspace: when it is told of changes, by interval, and when asked."""
+    """Reconciles one workspace: when it is told of changes, by interval, and when asked.
+
+    Attributes:
+        problem: why the last reconcile could conclude nothing about the folder's files; None where it could.
+    """
 
     def __init__(
         self, scope: Scope, root: Path, log: FileLog, settings: WorkspaceServiceSettings, slots: asyncio.Semaphore
@@ -38,7 +42,7 @@ class Worker:
         self._changed = asyncio.Event()
         self._touched: set[str] = set()
         self._reload = True
-        self._missing = False
+        self.problem: Problem | None = None
 
     def mark(self, paths: frozenset[str]) -> None:
         """Have the folder reconciled soon; `paths` are known to have changed."""
@@ -112,10 +116,10 @@ class Worker:
         self._alarm(None)
 
     def _alarm(self, problem: Problem | None) -> None:
-        if problem is not None and not self._missing:
+        if problem is not None and self.problem is None:
             ROOTS_MISSING.inc()
             _LOGGER.error(problem.detail, scope=str(self._scope), folder=str(self._root))
-        if problem is None and self._missing:
+        if problem is None and self.problem is not None:
             ROOTS_MISSING.dec()
             _LOGGER.info("the workspace's folder is back", scope=str(self._scope), folder=str(self._root))
-        self._missing = problem is not None
+        self.problem = problem

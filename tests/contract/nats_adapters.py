@@ -51,7 +51,7 @@ async def serve_folder(roots: Mapping[Scope, Path], rules: FolderRules, place: P
     owner, reader = [await NatsConnection.open([nats_url()]) for _ in range(2)]
     log = await NatsFileLog.open(owner, prefix)
     service = WorkspaceService(roots, log, WorkspaceServiceSettings(max_file_bytes=rules.max_bytes))
-    responder = await serve_workspace(owner, prefix, FolderWorkspace(roots, rules, service.sync), roots)
+    responder = await serve_workspace(owner, prefix, FolderWorkspace(roots, rules, service), roots)
     yield NatsWorkspace(reader, prefix, await NatsFileLog.open(reader, prefix))
     await responder.close()
     await service.close()

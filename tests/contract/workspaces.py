@@ -18,6 +18,6 @@ async def serve_folder(roots: Mapping[Scope, Path], rules: FolderRules, place: P
     """Read from the folders themselves; what else is needed is kept in `place`."""
     log = await SqliteFileLog.open(place / "filelog.db")
     service = WorkspaceService(roots, log, WorkspaceServiceSettings(max_file_bytes=rules.max_bytes))
-    yield FolderWorkspace(roots, rules, service.sync)
+    yield FolderWorkspace(roots, rules, service)
     await service.close()
     await log.close()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 from memoryd.domain.files import Problem
 from memoryd.domain.names import Scope
@@ -14,35 +15,42 @@ from memoryd.errors import NotFoundError
 from memoryd.folder.listing import list_folder
 from memoryd.folder.locating import locate
 from memoryd.folder.reading import FileText, read_file
-from memoryd.folder.root import RootMissingError, root_problem
+from memoryd.folder.root import RootMissingError
 from memoryd.folder.rules import FolderRules
 from memoryd.ports import WorkspaceFile
 
 
-class FolderWorkspace:
-    """Implements `memoryd.ports.Workspace`. `sync` is the watching service's: it alone writes the file log."""
+class Owner(Protocol):
+    """The service that watches the folders: it alone writes the file log, and knows what it could not read."""
 
-    def __init__(
-        self,
-        roots: Mapping[Scope, Path],
-        rules: FolderRules,
-        sync: Callable[[Scope, float], Awaitable[int]],
-    ) -> None:
+    async def sync(self, scope: Scope, timeout: float) -> int:
+        """See `memoryd.ports.Workspace`."""
+        ...
+
+    async def problem(self, scope: Scope) -> Problem | None:
+        """See `memoryd.ports.Workspace`."""
+        ...
+
+
+class FolderWorkspace:
+    """Implements `memoryd.ports.Workspace`."""
+
+    def __init__(self, roots: Mapping[Scope, Path], rules: FolderRules, owner: Owner) -> None:
         self._roots = roots
         self._rules = rules
-        self._sync = sync
+        self._owner = owner
 
     async def read(self, scope: Scope, path: str) -> WorkspaceFile | None:
         """Read a file; None also where the indexer sets it aside (too large, binary, unreadable)."""
         return await asyncio.to_thread(self._read, self._root(scope), path)
 
     async def problem(self, scope: Scope) -> Problem | None:
-        """Look at the folder now."""
-        return await asyncio.to_thread(root_problem, self._root(scope))
+        """Ask the watching service."""
+        return await self._owner.problem(scope)
 
     async def sync(self, scope: Scope, timeout: float) -> int:
         """Ask the watching service."""
-        return await self._sync(scope, timeout)
+        return await self._owner.sync(scope, timeout)
 
     def _root(self, scope: Scope) -> Path:
         root = self._roots.get(scope)

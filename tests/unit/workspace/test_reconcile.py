@@ -1,12 +1,13 @@
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from memoryd.adapters.embedded.filelog import SqliteFileLog
 from memoryd.domain.files import FileKey, FileState, Revision
-from memoryd.folder.root import RootMissingError
+from memoryd.folder.root import RootEmptyError, RootMissingError
 from services.workspace.reconcile import Reconciler
 from services.workspace.settings import WorkspaceServiceSettings
 from tests.unit.workspace.conftest import SCOPE, SETTINGS, Folder
@@ -198,6 +199,29 @@ async def test_a_missing_root_deletes_nothing(folder: Folder, reconciler: Reconc
     with pytest.raises(RootMissingError):
         await full(reconciler)
     assert await folder.states() == {"a.md": "text\n"}
+
+
+async def test_an_empty_folder_in_the_place_of_a_full_one_deletes_nothing(
+    folder: Folder, reconciler: Reconciler
+) -> None:
+    folder.write("a.md", "one\n")
+    await full(reconciler)
+    shutil.move(folder.root, folder.root.with_name("volume"))
+    folder.root.mkdir()  # where the volume was mounted
+    for one in (reconciler, Reconciler(SCOPE, folder.root, folder.log, SETTINGS)):
+        with pytest.raises(RootEmptyError, match="is empty, but 1 of its files are known"):
+            await full(one)
+    assert await folder.states() == {"a.md": "one\n"}
+    folder.write("b.md", "two\n")  # the sign that the deletions were meant
+    assert await full(reconciler) == 2
+    assert await folder.states() == {"a.md": "deleted", "b.md": "two\n"}
+
+
+async def test_the_last_file_of_a_watched_folder_can_be_deleted(folder: Folder, reconciler: Reconciler) -> None:
+    file = folder.write("a.md", "one\n")
+    await full(reconciler)
+    file.unlink()
+    assert await full(reconciler) == 1
 
 
 async def test_a_root_that_vanishes_while_it_is_read_deletes_nothing(folder: Folder, tmp_path: Path) -> None:
