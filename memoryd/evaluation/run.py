@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Protocol
 
 from memoryd.domain.queries import DEFAULT_RESULTS, MAX_RESULTS, Mode, SearchQuery, SearchResult
+from memoryd.errors import InvalidInputError
 from memoryd.evaluation.metrics import ndcg, recall, reciprocal_rank
 from memoryd.evaluation.sets import Query, RetrievalSet
 
@@ -115,6 +116,8 @@ def report(data: RetrievalSet, outcomes: Sequence[Outcome]) -> ModeReport:
         for outcome in outcomes
         if outcome.query.answerable and outcome.query.id in data.relevant
     ]
+    if not judged:
+        raise InvalidInputError(f"{data.name}: no answerable query has a judgement in qrels.tsv: nothing to measure")
     unanswerable = [outcome for outcome in outcomes if not outcome.query.answerable]
     line_hits = [outcome.line_hit for outcome, _ in judged if outcome.line_hit is not None]
     return ModeReport(

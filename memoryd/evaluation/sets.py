@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,10 +13,13 @@ from typing import Any
 
 import regex
 
+from memoryd.domain.paths import is_hidden
 from memoryd.errors import InvalidInputError
 
 # One workspace holds a set without groups.
 _SINGLE_GROUP = "all"
+# File systems take 255 bytes, and ".md" comes on top.
+_LONGEST_PART = 200
 _UNSAFE = regex.compile(r"[^\p{L}\p{N}._ -]+")
 
 
@@ -122,9 +126,17 @@ def _group(entry: Mapping[str, Any]) -> str:
 
 def _path(identifier: str) -> str:
     """Make an id a valid path of Markdown: `a/b c?.md` keeps its folders and loses what a path can't hold."""
-    parts = [_UNSAFE.sub("_", part).strip(". ") for part in identifier.split("/")]
+    parts = [_part(part) for part in unicodedata.normalize("NFC", identifier).split("/")]
     path = "/".join(part for part in parts if part) or "document"
     return path if path.endswith(".md") else f"{path}.md"
+
+
+def _part(part: str) -> str:
+    part = _UNSAFE.sub("_", part).strip(". ")
+    if len(part.encode()) > _LONGEST_PART:
+        digest = hashlib.sha256(part.encode()).hexdigest()[:8]
+        part = f"{part[: _LONGEST_PART // 4]}-{digest}"
+    return f"_{part}" if part and is_hidden(f"{part}/x.md") else part
 
 
 def _lines(path: Path, *required: str) -> Iterator[dict[str, Any]]:

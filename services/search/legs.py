@@ -18,6 +18,9 @@ from services.search.stages import Stages
 from services.search.visibility import Visible, index_filter
 from services.search.window import beginning
 
+CUT_SHORT = "CUT_SHORT"
+"""Reason of a stage that took only the beginning of a query."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -72,7 +75,7 @@ class Legs:
             text = await beginning(self.embedder, query.text)
             if len(text) < len(query.text):
                 of_it = f"the vector leg on its first {len(text)} characters"
-                stages.note(Stage.EMBED, "CUT_SHORT", "the query is longer than the model's window", of_it)
+                stages.note(Stage.EMBED, CUT_SHORT, "the query is longer than the model's window", of_it)
             embeddings = await self.embedder.embed([text], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=seconds)
             vector: NDArray[np.float32] = embeddings.vectors[0]
             return vector

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.domain.paths import check_path
+from memoryd.domain.paths import check_path, is_hidden
 from memoryd.errors import InvalidInputError
 from memoryd.evaluation.sets import load
 
@@ -40,6 +40,27 @@ def test_documents_become_files_with_their_title_as_first_heading(tmp_path: Path
     assert [check_path(path) for path in paths] == paths
     assert data.relevant == {"q": frozenset({"notes/今天.md"})}
     assert data.groups == ["all"]
+
+
+def test_any_id_becomes_a_path_that_is_read(tmp_path: Path) -> None:
+    ids = [
+        "node_modules/x",
+        ".git/y",
+        "venv",
+        "长" * 300,
+        "e\u0301te\u0301",
+        "...",
+        "a//b",
+        "CON:1|2",
+        "x" * 400 + "/y.md",
+    ]
+    corpus: list[dict[str, object]] = [{"id": name, "text": name} for name in ids]
+    data = load(write(tmp_path, corpus, [{"id": "q", "text": "?"}], "q\tvenv\t1\n"))
+    paths = [document.path for document in data.documents]
+    assert [check_path(path) for path in paths] == paths
+    assert not any(is_hidden(path) for path in paths)
+    assert all(len(part.encode()) <= 255 for path in paths for part in path.split("/"))
+    assert len(set(paths)) == len(ids)
 
 
 def test_groups_spans_and_unanswerable_queries(tmp_path: Path) -> None:

@@ -1,0 +1,107 @@
+"""The command line, as a person and as a script use it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.e2e.processes import command, serve
+
+
+def write_notes(folder: Path) -> None:
+    (folder / "memory").mkdir(parents=True)
+    (folder / "memory" / "2026-05-01.md").write_text(
+        "# Friday\n\nThe kiln was serviced by Ambrose.\nHe comes in May.\n"
+    )
+    (folder / "MEMORY.md").write_text("# Long-term\n\nThe studio opens at nine.\n")
+
+
+async def test_search_get_and_status(tmp_path: Path) -> None:
+    data, folder = tmp_path / "data", tmp_path / "studio"
+    write_notes(folder)
+    async with serve(data, folder) as served:
+        found = await command(data, "search", "who serviced the kiln?")
+        while "Ambrose" not in found.out:  # it is being indexed
+            found = await command(data, "search", "who serviced the kiln?")
+        assert "memory/2026-05-01.md:1-4" in found.out
+        as_json = await command(data, "search", "who serviced the kiln?", "--json", "--explain")
+        reply = json.loads(as_json.out)
+        assert reply["results"][0]["citation"] == "memory/2026-05-01.md#L1-L4"
+        assert reply["results"][0]["explanation"]
+        lines = await command(data, "get", "memory/2026-05-01.md", "--from", "3", "--lines", "1")
+        assert (lines.code, lines.out) == (0, "The kiln was serviced by Ambrose.\n")
+        assert "--from 4" in lines.err
+        missing = await command(data, "get", "memory/2031-01-01.md", "--json")
+        assert (missing.code, json.loads(missing.out)["status"]) == (0, "not_found")
+        status = json.loads((await command(data, "status", "--json")).out)
+        (workspace,) = status["workspaces"]
+        assert (workspace["workspace"], workspace["files"], workspace["pending"]) == ("studio", 2, 0)
+        assert status["disk_bytes"] > 0
+        assert (await command(data, "search", " ")).code == 2
+        assert (await command(data, "get", "../x")).code == 2
+        assert (await command(data, "status", MEMORYD_KEY="wrong")).code == 4
+        minted = json.loads((await command(data, "key", "create", "-w", "studio", "--json")).out)
+        with_key = await command(data, "status", "--json", "--server", served.address, MEMORYD_KEY=minted["key"])
+        assert with_key.code == 0
+
+
+async def test_without_a_server(tmp_path: Path) -> None:
+    ended = await command(tmp_path / "data", "search", "kiln")
+    assert (ended.code, ended.out) == (3, "")
+    assert "memoryd serve" in ended.err
+    absent = await command(tmp_path / "data", "status", "--server", "127.0.0.1:9", MEMORYD_KEY="x")
+    assert absent.code == 3
+    assert "nothing answers at 127.0.0.1:9" in absent.err
+
+
+async def test_index_once(tmp_path: Path) -> None:
+    data, folder = tmp_path / "data", tmp_path / "studio"
+    write_notes(folder)
+    ended = await command(data, "index", folder, "--json")
+    assert ended.code == 0
+    (status,) = json.loads(ended.out)
+    assert (status["workspace"], status["files"], status["pending"]) == ("studio", 2, 0)
+    (folder / "photo.md").write_bytes(bytes(range(256)) * 10)
+    ended = await command(data, "index", folder)
+    assert ended.code == 1
+    assert "studio/photo.md: BINARY" in ended.err
+    nothing = await command(data, "index")
+    assert (nothing.code, "name a folder" in nothing.err) == (1, True)
+
+
+async def test_eval_of_a_set_with_what_no_agent_would_write(tmp_path: Path) -> None:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    documents = [
+        {"id": "kiln", "title": "Kiln", "text": "The kiln was serviced by Ambrose."},
+        {"id": "node_modules/loom", "text": "The loom was repaired by Petronella."},
+        {"id": "empty", "text": ""},
+        {"id": "broken", "text": "\0" * 500},
+    ]
+    queries = [
+        {"id": "q1", "text": "who serviced the kiln?"},
+        {"id": "q2", "text": "loom repair " * 3000},
+        {"id": "q3", "text": "what is the capital of Peru?", "answerable": False},
+    ]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in documents))
+    (folder / "queries.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in queries))
+    (folder / "qrels.tsv").write_text("q1\tkiln\t1\nq2\tnode_modules/loom\t1\n")
+    ended = await command(tmp_path / "data", "eval", folder, "--json")
+    assert ended.code == 0, ended.err
+    figures = json.loads(ended.out)
+    assert figures["set"] == "tiny"
+    for mode in ("text", "vector", "hybrid"):
+        assert {key: figures[mode][key] for key in ("recall@5", "ndcg@10", "mrr@10", "n")} == {
+            "recall@5": 1.0,
+            "ndcg@10": 1.0,
+            "mrr@10": 1.0,
+            "n": 2,
+        }
+    assert (await command(tmp_path / "data", "eval", tmp_path)).code == 2
+
+
+async def test_help_and_version(tmp_path: Path) -> None:
+    for arguments in (["--help"], ["search", "--help"], ["serve", "-h"], ["model", "prepare", "--help"], ["--version"]):
+        ended = await command(tmp_path, *arguments)
+        assert ended.code == 0
+        assert ended.out
