@@ -54,31 +54,39 @@ class Candidate:
 class Scored:
     """A candidate with its scores, 0 to 1; None for a leg that did not run.
 
+    `order` is the score before it was cut at 1: on questions that are close to many chunks it still tells them apart.
     `explanation` tells a person how the score came about, one step a line.
     """
 
     candidate: Candidate
-    score: float
+    order: float
     vector_score: float | None
     text_score: float | None
     explanation: tuple[str, ...] = ()
+
+    @property
+    def score(self) -> float:
+        """How well the chunk answers, 0 to 1."""
+        return min(self.order, 1.0)
 
 
 def rank(candidates: Sequence[Candidate], *, unrelated: float, related: float) -> list[Scored]:
     """Score candidates and put the best first; equal ones by path and line, so that the order is stable.
 
     `unrelated` and `related` are the model's typical cosines (`ModelInfo`): a cosine is mapped linearly from that range
-    to 0–1. The best text hit scores the share of the query that it holds, and the others in proportion to their BM25.
+    to 0–1; beyond `related` it still counts for the order. The best text hit scores the share of the query that it
+    holds, and the others in proportion to their BM25.
     """
     best = max(candidates, key=lambda candidate: candidate.bm25 or 0.0, default=None)
     top_bm25 = (best.bm25 or 0.0) if best else 0.0
     scale = (best.coverage or 0.0) / top_bm25 if best and top_bm25 > 0 else 0.0
     scored = []
     for candidate in candidates:
-        vector = None if candidate.cosine is None else _clip((candidate.cosine - unrelated) / (related - unrelated))
-        text = None if candidate.bm25 is None else _clip(candidate.bm25 * scale)
-        score = _fuse(vector, text)
-        scored.append(Scored(candidate, score, vector, text, _explain(candidate, vector, text, score)))
+        vector = None if candidate.cosine is None else max((candidate.cosine - unrelated) / (related - unrelated), 0.0)
+        text = None if candidate.bm25 is None else min(candidate.bm25 * scale, 1.0)
+        order = _fuse(vector, text)
+        shown = None if vector is None else min(vector, 1.0)
+        scored.append(Scored(candidate, order, shown, text, _explain(candidate, vector, text, order)))
     scored.sort(key=_position)
     return scored
 
@@ -98,9 +106,9 @@ def decay(scored: Sequence[Scored], half_life_days: float, today: str, min_score
         age = max((now - date.fromisoformat(outline.date)).days, 0)
         exact = (item.candidate.coverage or 0.0) >= 1.0
         floor = min(item.score, min_score) if exact else 0.0
-        score = max(item.score * 0.5 ** (age / half_life_days), floor)
-        step = f"decay: {age} days, half-life {half_life_days:g} → {score:.3f}"
-        decayed.append(replace(item, score=score, explanation=(*item.explanation, step)))
+        order = max(item.order * 0.5 ** (age / half_life_days), floor)
+        step = f"decay: {age} days, half-life {half_life_days:g} → {min(order, 1.0):.3f}"
+        decayed.append(replace(item, order=order, explanation=(*item.explanation, step)))
     decayed.sort(key=_position)
     return decayed
 
@@ -112,11 +120,7 @@ def _fuse(vector: float | None, text: float | None) -> float:
     return sum(weight * part for weight, part in ran) / sum(weight for weight, _ in ran) if ran else 0.0
 
 
-def _clip(value: float) -> float:
-    return min(max(value, 0.0), 1.0)
-
-
-def _explain(candidate: Candidate, vector: float | None, text: float | None, score: float) -> tuple[str, ...]:
+def _explain(candidate: Candidate, vector: float | None, text: float | None, order: float) -> tuple[str, ...]:
     steps = []
     if vector is not None:
         steps.append(f"vector: cosine {candidate.cosine:.4f} → {vector:.3f}")
@@ -126,10 +130,10 @@ def _explain(candidate: Candidate, vector: float | None, text: float | None, sco
     legs = " + ".join(
         f"{weight} × {part:.3f}" for weight, part in ((VECTOR_WEIGHT, vector), (TEXT_WEIGHT, text)) if part is not None
     )
-    steps.append(f"score: {legs}, over the legs that ran = {score:.3f}")
+    steps.append(f"score: {legs}, over the legs that ran = {min(order, 1.0):.3f}")
     return tuple(steps)
 
 
 def _position(scored: Scored) -> tuple[float, str, int, str]:
     candidate = scored.candidate
-    return -scored.score, candidate.chunk.key.path, candidate.listed.start_line, candidate.chunk.id
+    return -scored.order, candidate.chunk.key.path, candidate.listed.start_line, candidate.chunk.id

@@ -36,6 +36,14 @@ def test_a_cosine_is_mapped_from_the_models_range() -> None:
     )
 
 
+def test_cosines_beyond_the_range_still_order() -> None:
+    names = [
+        scored.candidate.chunk.id
+        for scored in rank([candidate("a", cosine=0.91), candidate("b", cosine=0.95)], unrelated=0.7, related=0.9)
+    ]
+    assert names == ["b", "a"]
+
+
 def test_the_best_text_hit_scores_the_share_that_it_holds_and_the_others_in_proportion() -> None:
     scores = ranked(candidate("best", bm25=8.0, coverage=0.6), candidate("half", bm25=4.0, coverage=0.6))
     assert scores["best"].score == pytest.approx(0.6)
