@@ -141,8 +141,13 @@ async def test_a_signal_drains_the_calls_and_then_closes_what_was_opened_before(
         finally:
             events.append(f"{name} closed")
 
+    async def answering(request: bytes, context: object) -> bytes:
+        answer = await gate(request, context)
+        events.append("answered")
+        return answer
+
     async def service() -> str:
-        async with until_signal(), adapter("first"), adapter("second"), echo_server(gate) as server:
+        async with until_signal(), adapter("first"), adapter("second"), echo_server(answering) as server:
             await addresses.put(server.address)
             try:
                 await server.serve()
@@ -153,7 +158,6 @@ async def test_a_signal_drains_the_calls_and_then_closes_what_was_opened_before(
     running = asyncio.create_task(service())
     async with grpc.aio.insecure_channel(await addresses.get()) as channel:
         answer = asyncio.ensure_future(call(channel))
-        answer.add_done_callback(lambda _: events.append("answered"))
         await gate.began.wait()
         os.kill(os.getpid(), number)
         await stopping.wait()
