@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "workspace"
-# About a chunk's worth: the chunker aims at 400 tokens, and a word of these notes has about two.
-_WORDS_A_SECTION = 150
+# About a chunk's worth: the chunker aims at 200 tokens, and a word of these notes has two or three.
+_WORDS_A_SECTION = 50
 _SECTIONS_A_FILE = 20
 
 

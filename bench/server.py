@@ -12,6 +12,7 @@ import numpy as np
 
 from memoryd.domain.queries import ModelInfo
 from memoryd.errors import MemorydError
+from memoryd.logs import LogSettings, configure
 from memoryd.ports import Embedder, Embeddings, Lane, TextKind, Tokenizer
 from memoryd.server.lifecycle import Server, until_signal
 from memoryd.server.settings import ServerSettings
@@ -58,6 +59,7 @@ def _vector(text: str, dimensions: int) -> np.ndarray[tuple[int], np.dtype[np.fl
 
 async def main(folder: Path, data: Path) -> None:
     """Index a folder, then serve until SIGTERM; the endpoint file appears when everything is indexed."""
+    configure(LogSettings(level="warning"))  # a line a call would be measured too
     settings = load(data_dir=data, workspaces=[{"path": folder}], grpc=ServerSettings(address="127.0.0.1:0"))
     async with (
         until_signal(),

@@ -39,7 +39,8 @@ class Candidate:
         listed: its place in the file.
         cosine: to the query; None where the vector leg did not run or does not know the chunk.
         bm25: the text leg's score; 0 where that leg ran and did not find it, None where it did not run.
-        coverage: share of the query's weight that the chunk contains, 0 to 1; None where the text leg did not run.
+        coverage: share of the query's weight that the chunk contains, 0 to 1; None where it was not looked up. It must
+            be there for the best text hit.
     """
 
     chunk: Chunk
@@ -55,19 +56,32 @@ class Scored:
     """A candidate with its scores, 0 to 1; None for a leg that did not run.
 
     `order` is the score before it was cut at 1: on questions that are close to many chunks it still tells them apart.
-    `explanation` tells a person how the score came about, one step a line.
+    `changes` tell a person what happened to the score after the legs were fused.
     """
 
     candidate: Candidate
     order: float
     vector_score: float | None
     text_score: float | None
-    explanation: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
     @property
     def score(self) -> float:
         """How well the chunk answers, 0 to 1."""
         return min(self.order, 1.0)
+
+    def explanation(self) -> tuple[str, ...]:
+        """Tell a person how the score came about, one step a line."""
+        candidate, steps = self.candidate, []
+        if self.vector_score is not None:
+            steps.append(f"vector: cosine {candidate.cosine:.4f} → {self.vector_score:.3f}")
+        if self.text_score is not None:
+            found = "" if candidate.coverage is None else f", {candidate.coverage:.0%} of the query's weight found"
+            steps.append(f"text: BM25 {candidate.bm25:.2f}{found} → {self.text_score:.3f}")
+        legs = ((VECTOR_WEIGHT, self.vector_score), (TEXT_WEIGHT, self.text_score))
+        parts = " + ".join(f"{weight} × {part:.3f}" for weight, part in legs if part is not None)
+        steps.append(f"fused: {parts}, over the legs that ran")
+        return (*steps, *self.changes, f"score: {self.score:.3f}")
 
 
 def rank(candidates: Sequence[Candidate], *, unrelated: float, related: float) -> list[Scored]:
@@ -86,7 +100,7 @@ def rank(candidates: Sequence[Candidate], *, unrelated: float, related: float) -
         text = None if candidate.bm25 is None else min(candidate.bm25 * scale, 1.0)
         order = _fuse(vector, text)
         shown = None if vector is None else min(vector, 1.0)
-        scored.append(Scored(candidate, order, shown, text, _explain(candidate, vector, text, order)))
+        scored.append(Scored(candidate, order, shown, text))
     scored.sort(key=_position)
     return scored
 
@@ -108,7 +122,7 @@ def decay(scored: Sequence[Scored], half_life_days: float, today: str, min_score
         floor = min(item.score, min_score) if exact else 0.0
         order = max(item.order * 0.5 ** (age / half_life_days), floor)
         step = f"decay: {age} days, half-life {half_life_days:g} → {min(order, 1.0):.3f}"
-        decayed.append(replace(item, order=order, explanation=(*item.explanation, step)))
+        decayed.append(replace(item, order=order, changes=(*item.changes, step)))
     decayed.sort(key=_position)
     return decayed
 
@@ -118,20 +132,6 @@ def _fuse(vector: float | None, text: float | None) -> float:
     parts = [(VECTOR_WEIGHT, vector), (TEXT_WEIGHT, text)]
     ran = [(weight, part) for weight, part in parts if part is not None]
     return sum(weight * part for weight, part in ran) / sum(weight for weight, _ in ran) if ran else 0.0
-
-
-def _explain(candidate: Candidate, vector: float | None, text: float | None, order: float) -> tuple[str, ...]:
-    steps = []
-    if vector is not None:
-        steps.append(f"vector: cosine {candidate.cosine:.4f} → {vector:.3f}")
-    if text is not None:
-        found = candidate.coverage or 0.0
-        steps.append(f"text: BM25 {candidate.bm25:.2f}, {found:.0%} of the query's weight found → {text:.3f}")
-    legs = " + ".join(
-        f"{weight} × {part:.3f}" for weight, part in ((VECTOR_WEIGHT, vector), (TEXT_WEIGHT, text)) if part is not None
-    )
-    steps.append(f"score: {legs}, over the legs that ran = {min(order, 1.0):.3f}")
-    return tuple(steps)
 
 
 def _position(scored: Scored) -> tuple[float, str, int, str]:

@@ -38,7 +38,8 @@ async def gather(
 ) -> list[Candidate]:
     """Merge the legs' hits; a chunk that only the text leg found is compared with the query's vector after the fact.
 
-    So a chunk's score does not depend on which leg happened to find it.
+    So a chunk's score does not depend on which leg happened to find it. The share of the query that a chunk holds is
+    looked up for the best text hit, whose score it is, and for the others where the query needs it.
     """
     cosines: dict[str, float] = {hit.chunk.id: hit.score for hit in found.vector or ()}
     bm25: Mapping[str, float] = {hit.chunk.id: hit.score for hit in found.text or ()}
@@ -53,6 +54,9 @@ async def gather(
             instead="chunks that only the text leg found count as unrelated by vector",
         )
         cosines.update(more or {})
+    query = visible.query
+    thorough = query.explain or query.decay_half_life_days is not None
+    best = found.text[0].chunk.id if found.text else ""
     candidates = []
     for identifier, chunk in chunks.items():
         place = visible.place(chunk)
@@ -60,6 +64,7 @@ async def gather(
             continue
         outline, listed = place
         text_ran = found.text is not None
+        covered = text_ran and (thorough or identifier == best)
         candidates.append(
             Candidate(
                 chunk=chunk,
@@ -67,7 +72,7 @@ async def gather(
                 listed=listed,
                 cosine=cosines.get(identifier),
                 bm25=bm25.get(identifier, 0.0) if text_ran else None,
-                coverage=_coverage(words, weights, chunk.terms, chunk.heading_terms) if text_ran else None,
+                coverage=_coverage(words, weights, chunk.terms, chunk.heading_terms) if covered else None,
             )
         )
     return candidates

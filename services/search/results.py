@@ -29,5 +29,5 @@ def result(scored: Scored, terms: AbstractSet[str], *, cited: bool, explain: boo
         file_hash=outline.file_hash,
         heading=chunk.breadcrumb,
         revision=outline.revision,
-        explanation=scored.explanation if explain else (),
+        explanation=scored.explanation() if explain else (),
     )
