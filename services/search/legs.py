@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.domain.names import Scope
-from memoryd.domain.queries import Mode, SearchQuery, Stage
+from memoryd.domain.queries import MAX_RESULTS, Mode, SearchQuery, Stage
 from memoryd.domain.text import QueryWord, term_weights
 from memoryd.ports import Embedder, Filter, Hit, Lane, QueryTerm, TextKind, TextStore, VectorStore
 from services.search.settings import SearchSettings
@@ -109,7 +109,7 @@ class Legs:
         while True:
             hits = await search(limit)
             kept = visible.filter(hits)
-            if len(hits) < limit or len(kept) * 2 >= self.settings.depth or limit >= self.settings.max_depth:
+            if len(hits) < limit or len(kept) >= MAX_RESULTS or limit >= self.settings.max_depth:
                 return kept[: self.settings.depth]
             limit *= 4
 

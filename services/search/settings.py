@@ -11,15 +11,17 @@ class SearchSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="MEMORYD_SEARCH_", frozen=True)
 
+    # nDCG@10 at 60 and at 100 candidates: .831/.830 on documentation, .622/.620 on an agent's workspace, .539/.540 on
+    # conversations, equal on notes; a search takes 2.7 ms less.
     depth: int = Field(
-        default=100,
+        default=60,
         ge=50,
         le=1000,
         description="Candidates asked of each leg. The same for every call, so that a shorter answer is a prefix of a "
         "longer one.",
     )
     max_depth: int = Field(
-        default=1600, ge=100, description="How far a leg is asked for more where candidates were not visible."
+        default=3840, ge=100, description="How far a leg is asked for more where candidates were not visible."
     )
     embed_share: float = Field(
         default=0.5, gt=0, le=1, description="Share of the call's time that embedding the query may take."

@@ -181,7 +181,7 @@ async def test_more_is_asked_for_while_unlisted_chunks_crowd_out_listed_ones(wor
         await world.put(f"old-{number}.md", f"ferry harbour ferry harbour {number}", listed=False)
     answer = await world.search(max_results=50)
     assert {result.path for result in answer.results} == {"a.md", "b.md"}
-    assert world.texts.limits == [100, 400]
+    assert world.texts.limits == [60, 240]
 
 
 async def test_a_deleted_file_is_not_shown(world: World) -> None:
