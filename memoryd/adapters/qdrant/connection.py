@@ -28,6 +28,8 @@ _OPTIONS = {
     # A server that comes back is found again within seconds; gRPC's own limit is two minutes.
     "grpc.initial_reconnect_backoff_ms": 200,
     "grpc.max_reconnect_backoff_ms": 2_000,
+    # Or a new client would begin with the back-off of an older one that had lost the same server.
+    "grpc.use_local_subchannel_pool": 1,
     "grpc.keepalive_time_ms": 30_000,
     "grpc.keepalive_timeout_ms": 10_000,
 }
