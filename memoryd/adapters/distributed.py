@@ -21,7 +21,7 @@ from memoryd.adapters.opensearch.settings import OpenSearchSettings
 from memoryd.adapters.opensearch.store import OpenSearchTextStore
 from memoryd.adapters.qdrant.settings import QdrantSettings
 from memoryd.adapters.qdrant.store import QdrantVectorStore
-from memoryd.domain.generations import generation_id
+from memoryd.domain.generations import consumer_name, generation_id
 from memoryd.ports import Embedder, Manifest, TextStore, VectorStore
 from memoryd.process.settings import ProcessSettings
 from memoryd.process.waiting import until_available
@@ -55,7 +55,7 @@ class Engines:
 
     def consumer(self, name: str) -> str:
         """Name the file log's durable consumer of the generation."""
-        return f"{name}-{self.generation}"
+        return consumer_name(name, self.generation)
 
 
 async def open_engines(

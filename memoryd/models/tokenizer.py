@@ -77,8 +77,13 @@ class ModelTokenizer:
 def _check(index: int, text: str) -> None:
     if not text or text.isspace():
         raise InvalidInputError(f"text {index} is blank: leave it out", index=str(index))
+    utf8(index, text)
+
+
+def utf8(index: int, text: str) -> bytes:
+    """Encode the text of this index in its call. Raises InvalidInputError that names it where it is not Unicode."""
     try:
-        text.encode()
+        return text.encode()
     except UnicodeEncodeError as error:
         raise InvalidInputError(
             f"text {index} is not Unicode: it has a lone surrogate at character {error.start}. "

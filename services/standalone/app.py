@@ -15,7 +15,7 @@ from memoryd.adapters.embedded.keys import SqliteKeyStore
 from memoryd.adapters.embedded.manifest import SqliteManifest
 from memoryd.adapters.embedded.text import TantivyTextStore
 from memoryd.adapters.embedded.vectors import EdgeVectorStore
-from memoryd.domain.generations import generation_id
+from memoryd.domain.generations import consumer_name, generation_id
 from memoryd.domain.names import Scope
 from memoryd.ports import ChunkStore, Embedder, KeyStore
 from services.embedder.compose import open_embedder
@@ -63,7 +63,7 @@ async def open_standalone(
         model = await encoder.info()
         generation = generation_id(model)
         paths = data.generation(generation)
-        consumer = f"{settings.indexer.consumer}-{generation}"
+        consumer = consumer_name(settings.indexer.consumer, generation)
         _log.info("generation", id=generation, model=model.name, engine=model.engine, data_dir=str(settings.data_dir))
 
         manifest = await SqliteManifest.open(paths.manifest)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memoryd.errors import InvalidInputError
+from memoryd.models.tokenizer import utf8
 
 # What a message has beside its texts, and beside each text, at most: fields' tags and lengths, and a fingerprint.
 _MESSAGE_OVERHEAD, _TEXT_OVERHEAD = 1024, 8
@@ -31,7 +32,7 @@ class Limits:
         room = self.bytes - _MESSAGE_OVERHEAD - len(beside.encode(errors="replace"))
         first, size = 0, 0
         for index, text in enumerate(texts):
-            added = _size(index, text) + _TEXT_OVERHEAD
+            added = len(utf8(index, text)) + _TEXT_OVERHEAD
             if added > room:
                 raise InvalidInputError(f"text {index} has {added} bytes: no model reads that much", index=str(index))
             if index - first == self.texts or size + added > room:
@@ -40,14 +41,3 @@ class Limits:
             size += added
         if first < len(texts):
             yield first, texts[first:]
-
-
-def _size(index: int, text: str) -> int:
-    try:
-        return len(text.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidInputError(
-            f"text {index} is not Unicode: it has a lone surrogate at character {error.start}. "
-            "Decode it with replacement.",
-            index=str(index),
-        ) from error
