@@ -1,0 +1,41 @@
+"""The ports: what the use cases need from the outside. `tests/contract` holds one suite a port, run on every adapter.
+
+Every method may raise `UnavailableError` when its engine does not answer. Every call that names a scope returns and
+touches nothing of another one.
+"""
+
+from __future__ import annotations
+
+from memoryd.ports.embedder import Embedder, Embeddings, Lane, TextKind, Tokenizer
+from memoryd.ports.filelog import Delivery, FileLog
+from memoryd.ports.keys import KeyStore, Principal
+from memoryd.ports.manifest import Manifest
+from memoryd.ports.services import Indexing, IndexStatus, QuarantinedFile, Searcher
+from memoryd.ports.stores import ChunkStore, EmbeddedChunk, Filter, Hit, QueryTerm, TextStore, VectorStore
+from memoryd.ports.workspace import Workspace, WorkspaceFile
+
+__all__ = [
+    "ChunkStore",
+    "Delivery",
+    "EmbeddedChunk",
+    "Embedder",
+    "Embeddings",
+    "FileLog",
+    "Filter",
+    "Hit",
+    "IndexStatus",
+    "Indexing",
+    "KeyStore",
+    "Lane",
+    "Manifest",
+    "Principal",
+    "QuarantinedFile",
+    "QueryTerm",
+    "Searcher",
+    "TextKind",
+    "TextStore",
+    "Tokenizer",
+    "VectorStore",
+    "Workspace",
+    "WorkspaceFile",
+]

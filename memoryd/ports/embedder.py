@@ -1,0 +1,71 @@
+"""The embedder: a model, its tokenizer, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.domain.queries import ModelInfo
+
+
+class Lane(StrEnum):
+    """Queues of the embedder: a query never waits behind bulk."""
+
+    QUERY = "query"
+    BULK = "bulk"
+
+
+class TextKind(StrEnum):
+    """What a text is: it decides the prompt."""
+
+    QUERY = "query"
+    PASSAGE = "passage"
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings:
+    """Vectors, float32, shape (texts, dimensions), L2-normalised, in the order of the texts; tokens embedded."""
+
+    vectors: NDArray[np.float32]
+    tokens: int
+
+
+class Tokenizer(Protocol):
+    """The model's tokenizer, in process wherever it is needed."""
+
+    def count(self, texts: Sequence[str], kind: TextKind = TextKind.PASSAGE) -> list[int]:
+        """Tokens of each embedding input, the kind's prompt and special tokens included, however long it is."""
+        ...
+
+    def weights(self, words: Sequence[str]) -> list[float]:
+        """How rare each word is: minus the sum of its pieces' unigram log-probabilities, in nats, at least 0."""
+        ...
+
+
+class Embedder(Protocol):
+    """An embedding model, and a cross-encoder where one is configured."""
+
+    async def info(self) -> ModelInfo:
+        """Describe the model."""
+        ...
+
+    async def tokenizer(self) -> Tokenizer:
+        """Give the model's tokenizer."""
+        ...
+
+    async def embed(self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float) -> Embeddings:
+        """Embed texts within `timeout` seconds.
+
+        Raises InvalidInputError (a text is longer than the window, or can't be encoded), ResourceExhaustedError (the
+        queue is full), DeadlineExceededError.
+        """
+        ...
+
+    async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
+        """Score texts against a query, 0 to 1 each. Raises UnimplementedError where no cross-encoder is configured."""
+        ...

@@ -1,0 +1,50 @@
+"""Services as the gateway sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from memoryd.domain.files import Problem
+from memoryd.domain.names import Scope
+from memoryd.domain.queries import SearchAnswer, SearchQuery
+
+
+class Searcher(Protocol):
+    """The search service."""
+
+    async def search(self, scope: Scope, query: SearchQuery, *, timeout: float) -> SearchAnswer:
+        """Run a search within `timeout` seconds. Raises UnavailableError only when every leg failed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedFile:
+    """A file whose newest state is set aside."""
+
+    path: str
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """What is indexed of one workspace; `pending` counts file changes that are not yet searchable."""
+
+    scope: Scope
+    files: int
+    chunks: int
+    pending: int
+    quarantined: tuple[QuarantinedFile, ...]
+    revision: str
+
+
+class Indexing(Protocol):
+    """The indexer service."""
+
+    async def status(self, scope: Scope) -> IndexStatus:
+        """Report what is indexed and what is pending."""
+        ...
+
+    async def disk_bytes(self) -> int:
+        """Bytes that the indexes use; 0 where unknown."""
+        ...

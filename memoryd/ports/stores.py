@@ -1,0 +1,108 @@
+"""The vector store and the text store: chunks, found by meaning and by words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.domain.chunks import Chunk, ChunkRef
+from memoryd.domain.files import Source
+from memoryd.domain.names import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a leg may return; applied inside the store's index.
+
+    Attributes:
+        scope: the workspace.
+        sources: allowed sources.
+        path_prefix: paths start with it.
+        since: chunks dated earlier are left out (YYYY-MM-DD, empty: no bound); chunks without a date pass, the
+            outline's date decides.
+        until: chunks dated later are left out, likewise.
+        include_private: whether private chunks may be returned.
+    """
+
+    scope: Scope
+    sources: frozenset[Source] = frozenset(Source)
+    path_prefix: str = ""
+    since: str = ""
+    until: str = ""
+    include_private: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A candidate: a chunk and the leg's own score (cosine, or BM25)."""
+
+    chunk: Chunk
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedChunk:
+    """A chunk with its vector, shape (dimensions,)."""
+
+    chunk: Chunk
+    vector: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTerm:
+    """A term of the analysed query and its weight, above 0."""
+
+    term: str
+    weight: float = 1.0
+
+
+class ChunkStore(Protocol):
+    """What both stores share. Bound to one generation."""
+
+    async def delete(self, scope: Scope, ids: Sequence[str]) -> None:
+        """Remove chunks; ids that are not there are no error."""
+        ...
+
+    def scan(self, scope: Scope, path: str | None = None) -> AsyncIterator[Sequence[ChunkRef]]:
+        """Iterate in pages over all stored chunks of a workspace, or of one file."""
+        ...
+
+    async def close(self) -> None:
+        """Release the engine."""
+        ...
+
+
+class VectorStore(ChunkStore, Protocol):
+    """Chunks with their vectors."""
+
+    async def upsert(self, chunks: Sequence[EmbeddedChunk]) -> None:
+        """Write chunks, of any scopes. On return they are durable and can be found."""
+        ...
+
+    async def search(self, vector: NDArray[np.float32], where: Filter, limit: int) -> Sequence[Hit]:
+        """Find the nearest chunks by cosine, best first."""
+        ...
+
+    async def cosines(self, vector: NDArray[np.float32], scope: Scope, ids: Sequence[str]) -> Mapping[str, float]:
+        """Compare a vector with chunks that another leg found, by id. Missing ones are left out."""
+        ...
+
+    async def vectors(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
+        """Find vectors of texts embedded before, within one tenant, by text hash. Missing ones are left out."""
+        ...
+
+
+class TextStore(ChunkStore, Protocol):
+    """Chunks with their terms."""
+
+    async def upsert(self, chunks: Sequence[Chunk]) -> None:
+        """Write chunks, of any scopes. On return they are durable and can be found."""
+        ...
+
+    async def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> Sequence[Hit]:
+        """Rank the chunks that hold any of the terms by BM25, best first. No terms find nothing."""
+        ...

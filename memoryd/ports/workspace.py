@@ -1,0 +1,34 @@
+"""The workspace: reading files, and comparing a folder with the file log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from memoryd.domain.files import Problem
+from memoryd.domain.names import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceFile:
+    """A file as memory_get reads it: its text, and the SHA-256 of its bytes, hex."""
+
+    text: str
+    hash: str
+    private: bool
+
+
+class Workspace(Protocol):
+    """Reading files of workspaces. Paths have passed `memoryd.domain.paths.check_path`."""
+
+    async def read(self, scope: Scope, path: str) -> WorkspaceFile | None:
+        """Read a file; None where it does not exist or may not be read (hidden, a link that leaves, not Markdown)."""
+        ...
+
+    async def problem(self, scope: Scope) -> Problem | None:
+        """Why the workspace's folder can't be read now; None where it can."""
+        ...
+
+    async def sync(self, scope: Scope, timeout: float) -> int:
+        """Compare the folder with the file log now and put what differs; returns how many states were put."""
+        ...
