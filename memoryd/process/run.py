@@ -13,6 +13,7 @@ from memoryd.errors import MemorydError
 from memoryd.logs import configure
 from memoryd.metrics import exposed
 from memoryd.process.settings import ProcessSettings, read, shown
+from memoryd.process.variables import warn_of_mistyped
 from memoryd.server.lifecycle import until_signal
 
 S = TypeVar("S", bound=ProcessSettings)
@@ -25,6 +26,7 @@ def run(kind: type[S], body: Callable[[S], Coroutine[Any, Any, None]]) -> None:
     try:
         settings = read(kind)
         configure(settings.log)
+        warn_of_mistyped(kind)
         _log.info("starting", settings=shown(settings))
         asyncio.run(_until_signal(settings, body))
     except MemorydError as error:

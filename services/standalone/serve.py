@@ -14,6 +14,7 @@ from memoryd.domain.queries import MAX_RESULTS, SearchQuery
 from memoryd.errors import UnavailableError
 from memoryd.logs import configure
 from memoryd.metrics import exposed
+from memoryd.process.variables import warn_of_mistyped
 from memoryd.server.lifecycle import Server, until_signal
 from services.gateway.rpc import add_to
 from services.standalone.app import Standalone, open_standalone
@@ -27,6 +28,7 @@ _EXAMPLE_WITHIN = 5.0
 async def serve(settings: StandaloneSettings, console: Console) -> None:
     """Serve until SIGTERM or SIGINT, then drain and close. What is indexed so far is searchable at once."""
     configure(settings.log)
+    warn_of_mistyped(StandaloneSettings)
     async with until_signal(), exposed(settings.metrics), open_standalone(settings) as standalone:
         server = Server(settings.grpc)
         add_to(server, standalone.gateway, standalone.keys)
