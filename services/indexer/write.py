@@ -86,6 +86,8 @@ class WriteStage:
                 async with asyncio.timeout(min(self._settings.store_timeout, job.lease.remaining)):
                     await self._manifest.commit(plan.outline)
         except ConflictError:
+            # Where a later state has won, this one is not delivered again, and nobody else looks for its chunks.
+            self._sweeper.unlisted(job.key, (), look=True)
             await self._settler.conflict(job)
         except LeaseLostError:
             self._settler.abandon(job)

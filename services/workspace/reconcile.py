@@ -13,6 +13,7 @@ from memoryd.domain.names import Scope
 from memoryd.folder.listing import FoundFile, Listing, list_folder
 from memoryd.folder.root import RootEmptyError
 from memoryd.ports import FileLog
+from services.workspace.budget import LiveBudget
 from services.workspace.observe import observe, observe_unlisted
 from services.workspace.parallel import total
 from services.workspace.publish import Publisher
@@ -31,7 +32,7 @@ class Reconciler:
         self._scope = scope
         self._root = root
         self._rules = settings.rules
-        self._live_limit = settings.live_limit
+        self._budget = LiveBudget(settings.live_limit)
         self._parallel = settings.parallel_files
         self._publisher = Publisher(scope, log)
         self._folder: tuple[int, int] | None = None  # which one was listed last
@@ -51,7 +52,7 @@ class Reconciler:
         Args:
             touched: paths known to have changed.
             reload: read the log's states first, instead of trusting that only this object changes them.
-            live: somebody is editing; without effect where more than the limit has changed.
+            live: somebody is editing; without effect where too much has changed, see `LiveBudget`.
         """
         listing = await asyncio.to_thread(list_folder, self._root, self._rules)
         if reload:
@@ -59,9 +60,17 @@ class Reconciler:
         await self._doubt(listing)
         changed = [found for path, found in listing.files.items() if path in touched or not self._unchanged(found)]
         missing = [path for path in self._publisher.present() if path not in listing.files]
-        live = live and len(changed) + len(missing) <= self._live_limit
-        put_found = partial(self._put_found, listing=listing, live=live)
-        put_missing = partial(self._put_missing, listing=listing, live=live)
+        known = frozenset(self._publisher.present())
+        edited = known & (touched or listing.files.keys())
+        edits = sum(found.path in edited for found in changed)
+        others = sum(found.path not in known for found in changed) + len(missing)
+        live_edits, live_others = self._budget.grant(edits, others) if live else (False, False)
+
+        async def put_found(found: FoundFile) -> bool:
+            is_live = live_edits if found.path in known else live_others
+            return await self._put_found(found, listing=listing, live=is_live)
+
+        put_missing = partial(self._put_missing, listing=listing, live=live_others)
         return await total(changed, put_found, self._parallel) + await total(missing, put_missing, self._parallel)
 
     async def _doubt(self, listing: Listing) -> None:

@@ -89,7 +89,7 @@ class WorkspaceServiceSettings(BaseSettings):
     )
     poll_ms: int = Field(default=2000, ge=50, description="Interval of polling, where it is on.")
     live_limit: int = Field(
-        default=100, ge=0, description="More changes at once are no edits but an import, and wait behind edits."
+        default=100, ge=0, description="More changes than this, at once or soon after each other, wait behind edits."
     )
     concurrency: int = Field(default=2, ge=1, le=64, description="Folders that are compared at the same time.")
 

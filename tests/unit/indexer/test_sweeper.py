@@ -85,6 +85,24 @@ async def test_the_sweep_over_everything_finds_what_a_crash_has_left(world: Worl
     await world.check_l1()
 
 
+async def test_what_a_lost_race_has_left_is_collected_soon(world: World) -> None:
+    world.gate.stepping = True
+    slow = await world.start("slow")
+    await world.write("memory/a.md", section("slow"))
+    commit = await until_waiting(world.gate, "manifest.commit", "slow")
+    await world.start("two")
+    await world.write("memory/a.md", section("newer"))
+    await until_waiting(world.gate, "delivery.ack", "two")
+    await world.gate.step(commit)
+    world.gate.open()
+    await world.idle()
+    assert await held(world) == [2, 2]
+    for collected in 0, 1:  # seen unlisted for the first time, and after the grace
+        world.clock_offset += 61.0
+        assert await slow.sweeper.sweep() == collected
+    assert await held(world) == [1, 1]
+
+
 async def test_without_an_outline_nothing_is_deleted(world: World) -> None:
     replica = await world.start()
     await put_chunk(world, "memory/unknown.md", 1)
