@@ -29,7 +29,8 @@ def search(  # noqa: PLR0913  (one parameter an option)
     path_prefix: Annotated[str, typer.Option(help="Only paths that start with this.")] = "",
     since: Annotated[str, typer.Option(help="Only files dated on or after YYYY-MM-DD.")] = "",
     until: Annotated[str, typer.Option(help="Only files dated on or before YYYY-MM-DD.")] = "",
-    decay: Annotated[float | None, typer.Option(help="Half-life of dated notes in days; default: no decay.")] = None,
+    decay: Annotated[float | None, typer.Option(help="Half-life of dated notes in days; 0: no decay.")] = None,
+    mmr: Annotated[float | None, typer.Option(help="0 to 1: relevance against novelty; 1: by score alone.")] = None,
     chat: Annotated[str, typer.Option(help="direct, group or channel.")] = "direct",
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
     workspace: Workspace = "",
@@ -50,6 +51,7 @@ def search(  # noqa: PLR0913  (one parameter an option)
             since=since,
             until=until,
             decay=decay,
+            mmr=mmr,
             chat=chat,
             explain=explain,
         )

@@ -95,9 +95,11 @@ class MemorySearchRequest(_message.Message):
     rerank: _common_pb2.RerankMode.ValueType
     """Default RERANK_MODE_AUTO."""
     mmr_lambda: _builtins.float
-    """Diversity: the weight of relevance against novelty, 0 to 1. Absent: off."""
+    """Diversity: the weight of relevance against novelty, 0 to 1; 1 is off. Absent: what is set for the workspace, else
+    off. It changes the order, never a score.
+    """
     decay_half_life_days: _builtins.float
-    """Half-life of dated notes, in days, above 0 (30 is usual). Absent: off."""
+    """Half-life of dated notes, in days (30 is usual); 0 is off. Absent: what is set for the workspace, else off."""
     explain: _builtins.bool
     """Return how each score came about."""
     chat: _common_pb2.Chat.ValueType

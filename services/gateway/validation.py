@@ -24,8 +24,8 @@ def checked_query(query: SearchQuery) -> SearchQuery:
     if query.mmr_lambda is not None:
         _within("mmr_lambda", query.mmr_lambda, 0, 1)
     half_life = query.decay_half_life_days
-    if half_life is not None and not (math.isfinite(half_life) and half_life > 0):
-        refuse("decay_half_life_days", half_life, "must be a number of days above 0, such as 30")
+    if half_life is not None and not (math.isfinite(half_life) and half_life >= 0):
+        refuse("decay_half_life_days", half_life, "must be a number of days, such as 30, or 0 for no decay")
     _dates(query.since, query.until)
     if len(query.typed) > MAX_TYPED:
         refuse("typed", len(query.typed), f"sub-queries are too many; at most {MAX_TYPED} are allowed")

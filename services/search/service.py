@@ -6,10 +6,19 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memoryd.domain.files import FileKey
+from memoryd.domain.mmr import diversify
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import WorkspaceView
-from memoryd.domain.queries import Chat, CitationMode, ModelInfo, Rerank, SearchAnswer, SearchQuery, Stage
+from memoryd.domain.queries import (
+    MAX_RESULTS,
+    Chat,
+    CitationMode,
+    ModelInfo,
+    Rerank,
+    SearchAnswer,
+    SearchQuery,
+    Stage,
+)
 from memoryd.domain.scores import Scored, decay, rank
 from memoryd.domain.text import QueryWord, analyze_query
 from memoryd.errors import UnavailableError, UnimplementedError
@@ -41,6 +50,7 @@ class SearchService:
         other order, a commit in between could leave neither state of a file complete.
         """
         refuse_unserved(query)
+        query = self.settings.applied(scope, query)
         stages = Stages(timeout)
         behind = not await self._visible(scope, query, stages)
         pending = await self.log.pending(self.consumer, scope)
@@ -56,8 +66,8 @@ class SearchService:
                 + ". Try again; `memoryd status` shows what is down."
             )
         scored = await self._score(scope, query, words, visible, found, stages)
-        kept = [item for item in scored if item.score >= query.min_score][: query.max_results]
-        kept = await self._withhold(kept, query)
+        kept = await self._withhold(scope, [item for item in scored if item.score >= query.min_score], query)
+        kept = (await self._diverse(kept, query, stages))[: query.max_results]
         cited = query.citations is CitationMode.ON or (
             query.citations is CitationMode.AUTO and query.chat is Chat.DIRECT
         )
@@ -116,17 +126,32 @@ class SearchService:
             stages.add(Stage.DECAY, time.monotonic() - began)
         return scored
 
-    async def _withhold(self, scored: list[Scored], query: SearchQuery) -> list[Scored]:
-        """Read privacy flags afresh where others listen: a file made private a moment ago must not be shown."""
-        if query.chat is Chat.DIRECT:
+    async def _withhold(self, scope: Scope, scored: list[Scored], query: SearchQuery) -> list[Scored]:
+        """Read privacy flags afresh where others listen: a file made private a moment ago must not be shown.
+
+        Before results are cut to the number asked for, so that what is withheld takes nobody's place.
+        """
+        if query.chat is Chat.DIRECT or not scored:
             return scored
-        keys: set[FileKey] = {item.candidate.chunk.key for item in scored}
-        fresh = {key: await self.manifest.outline(key) for key in keys}
+        fresh = (await self.manifest.view(scope)).outlines
         return [
             item
             for item in scored
-            if (outline := fresh[item.candidate.chunk.key]) is not None and not outline.private and not outline.deleted
+            if (outline := fresh.get(item.candidate.chunk.key.path)) and not outline.private and not outline.deleted
         ]
+
+    async def _diverse(self, scored: list[Scored], query: SearchQuery, stages: Stages) -> list[Scored]:
+        """Move near-duplicates down. Scores stay as they are, so nothing falls below `min_score`."""
+        balance = query.mmr_lambda
+        if balance is None:
+            return scored
+
+        async def work(_: float) -> list[Scored]:
+            relevance = [item.order for item in scored]
+            terms = [set(item.candidate.chunk.terms.split()) for item in scored]
+            return [scored[place] for place in diversify(relevance, terms, balance, MAX_RESULTS)]
+
+        return await stages.run(Stage.MMR, work, share=1.0, instead="the order by score") or scored
 
     async def _model(self) -> ModelInfo:
         return await self.embedder.info()
@@ -136,7 +161,6 @@ def refuse_unserved(query: SearchQuery) -> None:
     """Refuse, by name, the fields of the contract that this version does not serve."""
     unserved = {
         "typed": bool(query.typed),
-        "mmr_lambda": query.mmr_lambda is not None,
         "rerank=on": query.rerank is Rerank.ON,
     }
     for name, used in unserved.items():

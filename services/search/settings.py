@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from dataclasses import replace
+
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from memoryd.domain.names import Scope
+from memoryd.domain.queries import SearchQuery
+
+
+class Ranking(BaseModel):
+    """What a query that says nothing else gets in one workspace."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mmr_lambda: float | None = Field(default=None, ge=0, le=1, description="See MemorySearchRequest. None: off.")
+    decay_half_life_days: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="See MemorySearchRequest. None: off."
+    )
 
 
 class SearchSettings(BaseSettings):
@@ -27,3 +43,18 @@ class SearchSettings(BaseSettings):
         default=0.5, gt=0, le=1, description="Share of the call's time that embedding the query may take."
     )
     leg_share: float = Field(default=0.8, gt=0, le=1, description="Share of the time then left that a leg may take.")
+    workspaces: dict[str, Ranking] = Field(
+        default_factory=dict,
+        description="What queries get that say nothing else, by TENANT/WORKSPACE, as JSON: "
+        '{"local/notes": {"decay_half_life_days": 30, "mmr_lambda": 0.7}}.',
+    )
+
+    def applied(self, scope: Scope, query: SearchQuery) -> SearchQuery:
+        """Fill in what a query leaves to its workspace; a half-life of 0 days and λ = 1 switch it off."""
+        ranking = self.workspaces.get(str(scope), _OFF)
+        half_life = ranking.decay_half_life_days if query.decay_half_life_days is None else query.decay_half_life_days
+        balance = ranking.mmr_lambda if query.mmr_lambda is None else query.mmr_lambda
+        return replace(query, decay_half_life_days=half_life or None, mmr_lambda=None if balance == 1.0 else balance)
+
+
+_OFF = Ranking()

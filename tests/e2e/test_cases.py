@@ -90,6 +90,31 @@ async def test_gibberish(running: Deployment, folder: Path) -> None:
         assert await running.found("florbnik quazzle wug", mode=mode) == []
 
 
+async def test_mmr_cjk(running: Deployment, folder: Path) -> None:
+    """Case `mmr-cjk`: Chinese texts about different things are no near-duplicates, a text and its copy are."""
+    one, two = "今天修复了登录接口的超时问题", "明天和客户讨论报价方案"
+    write(folder, {"memory/a.md": f"{one}\n", "memory/b.md": f"{one}。\n", "memory/c.md": f"{two}\n"})
+    query = f"{one} {two}"
+    plain = await running.until(query, lambda found: len(found) == 3, min_score=0.0)
+    diverse = await running.search(query, min_score=0.0, mmr=0.5)
+    assert "mmr" in diverse.timings
+    assert {result.path: result.score for result in diverse.results} == {
+        result.path: result.score for result in plain.results
+    }
+    assert "memory/c.md" in [result.path for result in diverse.results][:2]
+
+
+async def test_nested_date(running: Deployment, folder: Path) -> None:
+    """Case `nested-date`: a date counts at any depth and with a slug, if it is one."""
+    dated = {"memory/dreaming/light/2026-05-14.md", "memory/2026-05-14-standup.md"}
+    evergreen = {"memory/2026-02-31.md", "memory/ferry.md", "MEMORY.md"}
+    write(folder, dict.fromkeys(dated | evergreen, "The ferry Halcyon leaves at noon.\n"))
+    await running.until("ferry Halcyon", lambda found: len(found) == 5, min_score=0.0)
+    reply = await running.search("ferry Halcyon", min_score=0.0, decay=30, explain=True)
+    decayed = {result.path for result in reply.results if any(step.startswith("decay:") for step in result.explanation)}
+    assert decayed == dated
+
+
 async def test_case_names(running: Deployment, folder: Path) -> None:
     """Case `case-names`: names that differ in case or by a dash are different files."""
     texts = {"memory/Note.md": "one\n", "memory/note.md": "two\n", "memory/2026_06_16.md": "x\n"}

@@ -13,13 +13,13 @@ import pytest
 from memoryd.domain.chunks import Chunk, chunk_id, text_hash
 from memoryd.domain.files import FileKey, Revision, Source
 from memoryd.domain.names import Scope
-from memoryd.domain.outlines import Listed, Outline
+from memoryd.domain.outlines import Listed, Outline, WorkspaceView
 from memoryd.domain.queries import Chat, Freshness, Mode, SearchAnswer, SearchQuery, Stage
 from memoryd.domain.text import analyze
 from memoryd.errors import DeadlineExceededError, MemorydError, UnavailableError
 from memoryd.ports import EmbeddedChunk, Filter, Hit, QueryTerm
 from services.search.service import SearchService
-from services.search.settings import SearchSettings
+from services.search.settings import Ranking, SearchSettings
 from tests.support.fakes import (
     FakeEmbedder,
     MemoryFileLog,
@@ -241,3 +241,47 @@ async def test_of_a_query_longer_than_the_window_the_beginning_is_embedded(world
     assert set(world.embedder.embedded) == {text[:2035]}
     assert (await world.search(text, mode=Mode.TEXT)).degraded == ()
     assert (await world.search(text[:2035])).degraded == ()
+
+
+async def test_near_duplicates_move_down_where_diversity_is_asked_for(world: World) -> None:
+    await world.put("c.md", "the ferry leaves the harbour at noon", "the ferry leaves the harbour at noon today")
+    plain = await world.search()
+    diverse = await world.search(mmr_lambda=0.3)
+    assert Stage.MMR in diverse.timings
+    assert Stage.MMR not in plain.timings
+    assert {result.snippet: result.score for result in diverse.results} == {
+        result.snippet: result.score for result in plain.results
+    }
+    assert diverse.results[0] == plain.results[0]
+    assert diverse.results != plain.results
+    assert (await world.search(mmr_lambda=0.3, max_results=3)).results == diverse.results[:3]
+    assert (await world.search(mmr_lambda=1.0)).results == plain.results
+
+
+async def test_what_a_query_leaves_open_its_workspace_decides(world: World) -> None:
+    await world.put("c.md", "the ferry leaves the harbour at noon", evergreen=False, date="2020-01-01")
+    plain = (await world.search()).results
+    ranking = Ranking(mmr_lambda=0.3, decay_half_life_days=30)
+    settings = SearchSettings(workspaces={str(SCOPE): ranking})
+    world.service = replace(world.service, settings=settings)
+    answer = await world.search()
+    assert {Stage.MMR, Stage.DECAY} <= set(answer.timings)
+    assert [result.score for result in answer.results if result.path == "c.md"] == [pytest.approx(0.0, abs=1e-9)]
+    assert (await world.search(mmr_lambda=1.0, decay_half_life_days=0.0)).results == plain
+
+
+async def test_withheld_results_take_no_place(world: World) -> None:
+    """What was made private while the legs ran is read afresh, before results are cut to the number asked for."""
+    first = (await world.search(chat=Chat.GROUP, max_results=1)).results[0].path
+    stale = await world.manifest.view(SCOPE)
+    outline = await world.manifest.outline(FileKey(SCOPE, first))
+    assert outline is not None
+    await world.manifest.commit(replace(outline, private=True))
+    views = iter([stale, await world.manifest.view(SCOPE)])
+
+    async def view(scope: Scope) -> WorkspaceView:
+        return next(views)
+
+    world.manifest.view = view  # type: ignore[method-assign]  # what a commit between the two reads does
+    (result,) = (await world.search(chat=Chat.GROUP, max_results=1)).results
+    assert result.path != first
