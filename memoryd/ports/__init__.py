@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from memoryd.ports.embedder import Embedder, Embeddings, Lane, TextKind, Tokenizer
 from memoryd.ports.filelog import Delivery, FileLog
+from memoryd.ports.generations import Current, Generations, Registry
 from memoryd.ports.keys import KeyStore, Principal
 from memoryd.ports.manifest import Manifest
 from memoryd.ports.services import Indexing, IndexStatus, QuarantinedFile, Searcher
@@ -16,12 +17,14 @@ from memoryd.ports.workspace import Workspace, WorkspaceFile
 
 __all__ = [
     "ChunkStore",
+    "Current",
     "Delivery",
     "EmbeddedChunk",
     "Embedder",
     "Embeddings",
     "FileLog",
     "Filter",
+    "Generations",
     "Hit",
     "IndexStatus",
     "Indexing",
@@ -31,6 +34,7 @@ __all__ = [
     "Principal",
     "QuarantinedFile",
     "QueryTerm",
+    "Registry",
     "Searcher",
     "TextKind",
     "TextStore",

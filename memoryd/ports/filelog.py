@@ -62,6 +62,13 @@ class FileLog(Protocol):
         """Create a durable consumer that begins with the last state of every file; nothing where it exists."""
         ...
 
+    async def unsubscribe(self, consumer: str) -> None:
+        """Forget a consumer and all that it has settled; nothing where it does not exist.
+
+        Subscribed again, it begins with the last state of every file.
+        """
+        ...
+
     async def fetch(self, consumer: str, *, limit: int, timeout: float) -> Sequence[Delivery]:
         """Lease up to `limit` unsettled states, live ones first; wait up to `timeout` seconds for the first.
 

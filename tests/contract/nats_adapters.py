@@ -9,6 +9,7 @@ from pathlib import Path
 from memoryd.adapters.embedded.folder import FolderWorkspace
 from memoryd.adapters.nats.connection import NatsConnection
 from memoryd.adapters.nats.filelog import NatsFileLog
+from memoryd.adapters.nats.generations import NatsGenerations
 from memoryd.adapters.nats.keys import NatsKeyStore
 from memoryd.adapters.nats.manifest import NatsManifest
 from memoryd.adapters.nats.responder import serve_workspace
@@ -29,6 +30,14 @@ class _FileLog(NatsFileLog):
 
 
 class _Keys(NatsKeyStore):
+    """Closes its connection, too."""
+
+    async def close(self) -> None:
+        await super().close()
+        await self._bucket.connection.close()
+
+
+class _Generations(NatsGenerations):
     """Closes its connection, too."""
 
     async def close(self) -> None:
@@ -67,6 +76,11 @@ async def file_log(place: Path, lease: float) -> NatsFileLog:
 async def manifest(place: Path) -> NatsManifest:
     connection = await NatsConnection.open([nats_url()])
     return await _Manifest.open(connection, nats_prefix(place), "generation")
+
+
+async def generations(place: Path) -> NatsGenerations:
+    connection = await NatsConnection.open([nats_url()])
+    return await _Generations.open(connection, nats_prefix(place))
 
 
 async def key_store(place: Path) -> NatsKeyStore:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from memoryd.adapters.embedded.filelog import SqliteFileLog
+from memoryd.adapters.embedded.generations import SqliteGenerations
 from memoryd.adapters.embedded.keys import SqliteKeyStore
 from memoryd.adapters.embedded.manifest import SqliteManifest
 from memoryd.adapters.embedded.text import TantivyTextStore
@@ -17,6 +18,7 @@ from memoryd.folder.rules import FolderRules
 from memoryd.ports import (
     Embedder,
     FileLog,
+    Generations,
     Indexing,
     KeyStore,
     Manifest,
@@ -48,6 +50,10 @@ FILE_LOGS: Mapping[str, Callable[[Path, float], Awaitable[FileLog]]] = {
 MANIFESTS: Mapping[str, Callable[[Path], Awaitable[Manifest]]] = {
     "sqlite": lambda place: SqliteManifest.open(place / "manifest.db"),
     "nats": nats_adapters.manifest,
+}
+GENERATIONS: Mapping[str, Callable[[Path], Awaitable[Generations]]] = {
+    "sqlite": lambda place: SqliteGenerations.open(place / "generations.db"),
+    "nats": nats_adapters.generations,
 }
 VECTOR_STORES: Mapping[str, Callable[[Path], Awaitable[VectorStore]]] = {
     "edge": lambda place: EdgeVectorStore.open(place / "vectors", DIMENSIONS),

@@ -267,6 +267,21 @@ class TestDelivery:
         await delivery.ack()
         assert await log.pending("one", SCOPE) == 0
 
+    async def test_a_forgotten_consumer_begins_anew(self, log: FileLog) -> None:
+        await log.unsubscribe("never-was")
+        for consumer in ("one", "two"):
+            await log.subscribe(consumer)
+        await put(log, live=True)
+        await put(log, "b.md")
+        for consumer in ("one", "two"):
+            for delivery in await fetch(log, consumer):
+                await delivery.ack()
+            assert await log.pending(consumer, SCOPE) == 0
+        await log.unsubscribe("one")
+        await log.subscribe("one")
+        assert [await log.pending(consumer, SCOPE) for consumer in ("one", "two")] == [2, 0]
+        assert sorted(paths(await fetch(log))) == ["a.md", "b.md"]
+
     async def test_pending_counts_what_is_not_settled(self, log: FileLog) -> None:
         await log.subscribe("one")
         assert await log.pending("one", SCOPE) == 0

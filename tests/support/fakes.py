@@ -99,6 +99,9 @@ class MemoryFileLog:
         states = self._states.items()
         self._consumers.setdefault(consumer, {key: _Task(logged.revision, live=False) for key, logged in states})
 
+    async def unsubscribe(self, consumer: str) -> None:
+        self._consumers.pop(consumer, None)
+
     async def fetch(self, consumer: str, *, limit: int, timeout: float) -> Sequence[MemoryDelivery]:
         deadline = time.monotonic() + timeout
         while True:

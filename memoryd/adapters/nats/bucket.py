@@ -190,6 +190,24 @@ class Bucket:
                 return None
             raise
 
+    async def forget(self, name: str) -> None:
+        """Remove a durable consumer; nothing where there is none."""
+        if await self.consumer(name) is not None:
+            async with self.connection.answering():
+                await self.connection.js.delete_consumer(self.stream, name)
+
+    async def purge(self, pattern: str) -> None:
+        """Remove the values of all keys that match."""
+        await self._ask(f"STREAM.PURGE.{self.stream}", {"filter": self._prefix + pattern})
+
+    async def remove(self) -> None:
+        """Remove the bucket with all that it holds; nothing where there is none."""
+        try:
+            await self._ask(f"STREAM.DELETE.{self.stream}", {})
+        except RefusedError as error:
+            if error.code != STREAM_NOT_FOUND:
+                raise
+
     def entry(self, message: Msg) -> Entry:
         """Take a message from a consumer as an entry."""
         key = message.subject.removeprefix(self._prefix)

@@ -131,6 +131,21 @@ class NatsFileLog:
         await self._ready()
         await self._lanes_of(consumer).ensure()
 
+    async def unsubscribe(self, consumer: str) -> None:
+        """Forget a consumer and all that it has settled; nothing where it does not exist."""
+        await self._ready()
+        lanes = self._lanes_of(consumer)
+        await self.release(consumer)
+        for name in (lanes.main, lanes.live):
+            await self._bucket.forget(name)
+        await self._bucket.purge(names.settled_key(names.EVERY_FILE, consumer))
+
+    async def release(self, consumer: str) -> None:
+        """Keep nothing about a consumer in this process any more."""
+        self._lanes.pop(consumer, None)
+        if counter := self._counters.pop(consumer, None):
+            await counter.stop()
+
     async def fetch(self, consumer: str, *, limit: int, timeout: float) -> Sequence[NatsDelivery]:
         """Lease up to `limit` unsettled states, live ones first; wait up to `timeout` seconds for the first.
 
