@@ -1,4 +1,4 @@
-"""The cases of indexing and the commit protocol on the embedded engines, with a constant-time embedder."""
+"""The cases of indexing on the engines of both shapes, and the commit protocol, with a constant-time embedder."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from memoryd.adapters.embedded.filelog import SqliteFileLog
 from memoryd.adapters.embedded.manifest import SqliteManifest
 from memoryd.adapters.embedded.text import TantivyTextStore
 from memoryd.adapters.embedded.vectors import EdgeVectorStore
+from tests.contract import registry
 from tests.support.fakes import DIMENSIONS
 from tests.support.indexing import Engines, World
 from tests.support.indexing_cases import IndexingCases
@@ -38,16 +39,39 @@ async def _in_a_new_folder(stack: AsyncExitStack) -> Engines:
     return await _embedded(stack, Path(folder))
 
 
+async def _on_servers(stack: AsyncExitStack, place: Path) -> Engines:
+    log = await registry.FILE_LOGS["nats"](place, LEASE)
+    manifest = await registry.MANIFESTS["nats"](place)
+    vectors = await registry.VECTOR_STORES["qdrant"](place)
+    texts = await registry.TEXT_STORES["opensearch"](place)
+    for engine in (log, manifest, vectors, texts):
+        stack.push_async_callback(engine.close)  # type: ignore[attr-defined]  # all adapters have it
+    return Engines(log, manifest, vectors, texts)
+
+
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+async def engines(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engines]:
     async with AsyncExitStack() as stack:
-        world = World(await _embedded(stack, tmp_path))
-        stack.push_async_callback(world.stop)
-        yield world
+        yield await request.cls.open(stack, tmp_path)
+
+
+@pytest.fixture
+async def world(engines: Engines) -> AsyncIterator[World]:
+    world = World(engines)
+    yield world
+    await world.stop()
 
 
 class TestEmbedded(IndexingCases):
     """On the embedded engines."""
+
+    open = staticmethod(_embedded)
+
+
+class TestServers(IndexingCases):
+    """On NATS, Qdrant and OpenSearch."""
+
+    open = staticmethod(_on_servers)
 
 
 def test_protocol() -> None:

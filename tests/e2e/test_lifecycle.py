@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 
@@ -34,6 +35,20 @@ async def test_a_restart_embeds_nothing_again(shape: Shape, tmp_path: Path, fold
         # Nothing is pending at any time after the start: what is found now was not indexed now.
         assert (await second.client.status()).workspaces == before.workspaces
         assert await second.found("the ferry Halcyon-3") == found
+
+
+async def test_touching_a_file_without_a_change_costs_nothing(shape: Shape, tmp_path: Path, folder: Path) -> None:
+    """Nothing is put into the file log, so nothing is read, embedded or written: no outline gets a new revision."""
+    write_notes(folder, 5)
+    async with shape(tmp_path / "data", {ROD: folder}) as running:
+        await running.settled()
+        before = (await running.search("ferry")).revision
+        for file in folder.iterdir():
+            os.utime(file)
+        (folder / "note-000.md").write_bytes((folder / "note-000.md").read_bytes())
+        await running.synced()
+        assert not (await running.client.status()).workspaces[0].pending
+        assert (await running.search("ferry")).revision == before
 
 
 async def test_sigterm_under_load_answers_what_is_in_flight_and_exits_0(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from tests.support.gate import Gate, Gated
 SCOPE = Scope("acme", "garden")
 COMMON = "alpha"  # a word that every section of the tests' files holds, so that the text leg finds all of them
 CHUNK_TOKENS = 16
-ALL = 100_000
+ALL = 10_000  # as far as OpenSearch goes
 
 
 @dataclass
