@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,8 +45,9 @@ async def _on_servers(stack: AsyncExitStack, place: Path) -> Engines:
     manifest = await registry.MANIFESTS["nats"](place)
     vectors = await registry.VECTOR_STORES["qdrant"](place)
     texts = await registry.TEXT_STORES["opensearch"](place)
-    for engine in (log, manifest, vectors, texts):
-        stack.push_async_callback(engine.close)  # type: ignore[attr-defined]  # all adapters have it
+    opened: tuple[Any, ...] = (log, manifest, vectors, texts)
+    for engine in opened:
+        stack.push_async_callback(engine.close)
     return Engines(log, manifest, vectors, texts)
 
 
