@@ -11,10 +11,10 @@ EXTRAS += torch
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run test lint format proto eval bench up down k8s images image-check lock clean
+.PHONY: help setup setup-dev run test lint format proto eval bench bench-embedder up down k8s images image-check lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: ## Make .venv with what memoryd needs to run
 	@tools/setup.sh base
@@ -56,6 +56,9 @@ eval: setup ## Measure retrieval quality on a set: make eval SET=some/folder
 
 bench: setup ## Measure speed and memory: make bench ARGS=--json
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-embedder: setup ## Measure the embedder beside its raw engine: make bench-embedder ARGS="bulk --json"
+	@$(BIN)/python -m bench.embedder $(ARGS)
 
 up: setup ## Run the services in containers: make up WORKSPACE=some/folder
 	@WORKSPACE="$(abspath $(WORKSPACE))" tools/compose.sh up --build --detach --wait

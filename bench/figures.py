@@ -9,13 +9,28 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured value; `baseline` names what `ratio` compares it with, measured in the same run."""
+    """One measured value; `baseline` names what `ratio` compares it with, measured in the same run.
+
+    `at_least` and `at_most` are what is wanted of the ratio, or of the value where there is no ratio.
+    """
 
     name: str
     value: float
     unit: str
     baseline: str = ""
     ratio: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def wanted(self) -> str:
+        """What is wanted, and whether it is so; empty where nothing is."""
+        found = self.value if self.ratio is None else self.ratio
+        if self.at_least is not None:
+            return f"{'yes' if found >= self.at_least else 'NO'}, wanted ≥ {self.at_least:g}"
+        if self.at_most is not None:
+            return f"{'yes' if found <= self.at_most else 'NO'}, wanted ≤ {self.at_most:g}"
+        return ""
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -32,4 +47,6 @@ def show(figures: Sequence[Figure], *, as_json: bool) -> None:
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
         ratio = "" if figure.ratio is None else f"   {figure.ratio:.2f} × {figure.baseline}"
-        print(f"{figure.name:<{width}}  {figure.value:>10.2f} {figure.unit:<9}{ratio}")
+        decimals = 5 if figure.unit == "cosine" else 2
+        wanted = f"   {figure.wanted}" if figure.wanted else ""
+        print(f"{figure.name:<{width}}  {figure.value:>10.{decimals}f} {figure.unit:<9}{ratio}{wanted}")

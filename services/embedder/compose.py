@@ -22,7 +22,7 @@ async def open_embedder(
     settings: EmbedderSettings, *, metrics: EmbedderMetrics | None = None
 ) -> AsyncIterator[EmbedderService]:
     """Load the model, warm it up, and serve until the context ends. Raises ModelError, ConfigError."""
-    engine = await asyncio.to_thread(_engine, settings)
+    engine = await asyncio.to_thread(load_engine, settings)
     reranker = await asyncio.to_thread(_reranker, settings)
     service = EmbedderService(engine, settings, reranker=reranker, metrics=metrics)
     try:
@@ -34,7 +34,8 @@ async def open_embedder(
         await service.close()
 
 
-def _engine(settings: EmbedderSettings) -> Engine:
+def load_engine(settings: EmbedderSettings) -> Engine:
+    """Load the engine that the settings name. Raises ModelError, ConfigError."""
     if settings.engine == "onnx":
         from services.embedder.engines.onnx import OnnxEngine  # noqa: PLC0415  (each engine loads its own runtime)
 

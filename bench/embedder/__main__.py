@@ -1,0 +1,95 @@
+"""`python -m bench.embedder`: what the embedder makes of the machine; what is wanted of it stands in the last lines."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.embedder import sections
+from bench.embedder.raw import Raw
+from bench.embedder.served import Served, serving
+from bench.embedder.texts import Corpus, queries, read_corpus
+from bench.figures import Figure, show
+from memoryd.logs import LogSettings, configure
+from services.embedder.settings import EmbedderSettings
+
+SECTIONS = ("bulk", "query", "mixed", "callers", "same", "overload")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.embedder", description=__doc__)
+    parser.add_argument("sections", nargs="*", default=SECTIONS, help=f"{', '.join(SECTIONS)}; default: all")
+    parser.add_argument(
+        "--corpus", type=Path, action="append", help="a folder of Markdown or a retrieval set; repeatable"
+    )
+    parser.add_argument("--tokens", type=int, default=20_000, help="of each corpus, embedded in each round")
+    parser.add_argument("--rounds", type=int, default=3, help="of raw loop and gRPC in turn")
+    parser.add_argument("--queries", type=int, default=100, help="that are timed alone")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of queries beside bulk, and of overload")
+    parser.add_argument("--callers", type=int, default=200, help="at once, each with one text a call")
+    parser.add_argument("--factor", type=float, default=3.0, help="of overload: how much more comes than can be served")
+    parser.add_argument("--engine", action="append", help="onnx, sentence-transformers; repeatable; default: onnx")
+    parser.add_argument("--json", action="store_true", help="print one JSON array")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.sections) - set(SECTIONS):
+        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    return arguments
+
+
+async def _engine(arguments: argparse.Namespace, engine: str) -> list[Figure]:
+    """Run the sections on one engine."""
+    raw = await asyncio.to_thread(Raw, EmbedderSettings.model_validate({"engine": engine}))
+    corpora = [
+        await asyncio.to_thread(read_corpus, folder, raw.engine.tokenizer, raw.engine.info.window, arguments.tokens)
+        for folder in arguments.corpus or [None]
+    ]
+    async with serving({"MEMORYD_EMBEDDER_ENGINE": engine}) as served:
+        figures = [Figure(f"memory at the start, {engine}", served.memory, "MiB")]
+        for section in arguments.sections:
+            print(f"{engine}: {section} …", file=sys.stderr)
+            figures += await _section(section, arguments, served, raw, corpora, engine)
+        most = 800.0 if engine == "onnx" else None
+        figures.append(Figure(f"memory at its peak, {engine}, two lanes", served.peak, "MiB", at_most=most))
+    return figures
+
+
+async def _section(
+    section: str, arguments: argparse.Namespace, served: Served, raw: Raw, corpora: Sequence[Corpus], engine: str
+) -> list[Figure]:
+    questions = queries(list(corpora), arguments.queries)
+    match section:
+        case "bulk":
+            return [
+                figure
+                for corpus in corpora
+                for figure in await sections.bulk(served, raw, corpus, arguments.rounds, engine)
+            ]
+        case "query":
+            return await sections.query(served, raw, questions)
+        case "mixed":
+            return await sections.mixed(served, corpora[0], questions, arguments.seconds)
+        case "callers":
+            return await sections.callers(served, raw, corpora[0], arguments.callers)
+        case "same":
+            return await sections.same(served, raw, corpora[0])
+        case _:
+            return await sections.overload(served, corpora[0], arguments.seconds, arguments.factor)
+
+
+async def _run(arguments: argparse.Namespace) -> list[Figure]:
+    return [figure for engine in arguments.engine or ["onnx"] for figure in await _engine(arguments, engine)]
+
+
+def main() -> None:
+    """Run the sections that were asked for; what is wanted comes last."""
+    arguments = _arguments()
+    configure(LogSettings(level="error"))
+    figures = asyncio.run(_run(arguments))
+    show(sorted(figures, key=lambda figure: bool(figure.wanted)), as_json=arguments.json)
+
+
+if __name__ == "__main__":
+    main()
