@@ -121,6 +121,8 @@ class MemorydClient:
         chat: str = "",
         typed: Sequence[tuple[str, str]] = (),
         citations: str = "",
+        tags: Sequence[str] = (),
+        glob: str = "",
     ) -> SearchReply:
         """Find the chunks that answer a query.
 
@@ -144,6 +146,8 @@ class MemorydClient:
             explain=explain,
             chat=messages.number("chat", chat, messages.CHAT),
             citations=messages.number("citations", citations, messages.CITATIONS),
+            tags=tuple(tags),
+            glob=glob,
         )
         if freshness is not None:
             path, revision = freshness

@@ -47,7 +47,10 @@ def fill(message: _Message, **fields: object) -> _Message:
         if value is None:
             continue
         try:
-            setattr(message, name, value)
+            if isinstance(value, tuple):
+                getattr(message, name).extend(value)
+            else:
+                setattr(message, name, value)
         except (ValueError, TypeError) as error:
             shown = f"{value!r:.80}"
             raise InvalidInputError(

@@ -6,7 +6,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import date
-from fnmatch import fnmatchcase
+
+from memoryd.domain.globs import matches_glob
 
 # Read-only for a flush and for appends.
 BOOTSTRAP_FILES = frozenset(
@@ -103,19 +104,6 @@ def is_private(path: str, globs: Sequence[str] = DEFAULT_PRIVATE) -> bool:
     """
     folded = path.casefold()
     return any(matches_glob(folded, glob.casefold()) for glob in globs)
-
-
-def matches_glob(path: str, glob: str) -> bool:
-    """Whether a glob matches the whole path: `*` stays within a segment, `**` stands for any number of segments."""
-    return _matches(path.split("/"), glob.split("/"))
-
-
-def _matches(parts: Sequence[str], globs: Sequence[str]) -> bool:
-    if not globs:
-        return not parts
-    if globs[0] == "**":
-        return any(_matches(parts[skipped:], globs[1:]) for skipped in range(len(parts) + 1))
-    return bool(parts) and fnmatchcase(parts[0], globs[0]) and _matches(parts[1:], globs[1:])
 
 
 def _encodable(text: str) -> bool:

@@ -101,6 +101,8 @@ class SearchQuery:
     chat: Chat = Chat.DIRECT
     typed: tuple[TypedQuery, ...] = ()
     citations: CitationMode = CitationMode.AUTO
+    tags: tuple[str, ...] = ()
+    glob: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memoryd.domain.paths import DEFAULT_PRIVATE, is_hidden, is_markdown, matches_glob
+from memoryd.domain.globs import matches_glob
+from memoryd.domain.paths import DEFAULT_PRIVATE, is_hidden, is_markdown
 
 
 @dataclass(frozen=True, slots=True)

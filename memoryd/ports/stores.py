@@ -26,6 +26,8 @@ class Filter:
             outline's date decides.
         until: chunks dated later are left out, likewise.
         include_private: whether private chunks may be returned.
+        tags: chunks carry all of them, each in the form of `memoryd.domain.tags.normal_tag`.
+        paths: paths are among them; None: any. This is how a glob comes to the stores: engines know no globs.
     """
 
     scope: Scope
@@ -34,6 +36,8 @@ class Filter:
     since: str = ""
     until: str = ""
     include_private: bool = True
+    tags: frozenset[str] = frozenset()
+    paths: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

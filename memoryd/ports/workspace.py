@@ -11,7 +11,10 @@ from memoryd.domain.names import Scope
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceFile:
-    """A file as memory_get reads it: its text, and the SHA-256 of its bytes, hex."""
+    """A file as memory_get reads it: its text, the SHA-256 of its bytes, hex, and whether others may not see it.
+
+    It is private by its path, by another name that it has, or by its front matter.
+    """
 
     text: str
     hash: str

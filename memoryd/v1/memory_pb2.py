@@ -25,45 +25,45 @@ _sym_db = _symbol_database.Default()
 from memoryd.v1 import common_pb2 as memoryd_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17memoryd/v1/memory.proto\x12\nmemoryd.v1\x1a\x17memoryd/v1/common.proto\"\xbc\x04\n\x13MemorySearchRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12\x18\n\x0bmax_results\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x16\n\tmin_score\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\"\n\x06source\x18\x05 \x01(\x0e\x32\x12.memoryd.v1.Source\x12\x13\n\x0bpath_prefix\x18\x06 \x01(\t\x12\r\n\x05since\x18\x07 \x01(\t\x12\r\n\x05until\x18\x08 \x01(\t\x12$\n\x04mode\x18\t \x01(\x0e\x32\x16.memoryd.v1.SearchMode\x12&\n\x06rerank\x18\n \x01(\x0e\x32\x16.memoryd.v1.RerankMode\x12\x17\n\nmmr_lambda\x18\x0b \x01(\x01H\x02\x88\x01\x01\x12!\n\x14\x64\x65\x63\x61y_half_life_days\x18\x0c \x01(\x01H\x03\x88\x01\x01\x12(\n\tfreshness\x18\r \x01(\x0b\x32\x15.memoryd.v1.Freshness\x12\x0f\n\x07\x65xplain\x18\x0e \x01(\x08\x12\x1e\n\x04\x63hat\x18\x0f \x01(\x0e\x32\x10.memoryd.v1.Chat\x12%\n\x05typed\x18\x10 \x03(\x0b\x32\x16.memoryd.v1.TypedQuery\x12(\n\tcitations\x18\x11 \x01(\x0e\x32\x15.memoryd.v1.CitationsB\x0e\n\x0c_max_resultsB\x0c\n\n_min_scoreB\r\n\x0b_mmr_lambdaB\x17\n\x15_decay_half_life_days\"V\n\tFreshness\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x19\n\x11\x61t_least_revision\x18\x02 \x01(\t\x12\x14\n\x07wait_ms\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\n\n\x08_wait_ms\"\x8e\x01\n\nTypedQuery\x12)\n\x04kind\x18\x01 \x01(\x0e\x32\x1b.memoryd.v1.TypedQuery.Kind\x12\x0c\n\x04text\x18\x02 \x01(\t\"G\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x0c\n\x08KIND_LEX\x10\x01\x12\x0c\n\x08KIND_VEC\x10\x02\x12\r\n\tKIND_HYDE\x10\x03\"\xad\x02\n\x14MemorySearchResponse\x12)\n\x07results\x18\x01 \x03(\x0b\x32\x18.memoryd.v1.SearchResult\x12$\n\x04mode\x18\x02 \x01(\x0e\x32\x16.memoryd.v1.SearchMode\x12 \n\x05model\x18\x03 \x01(\x0b\x32\x11.memoryd.v1.Model\x12\x10\n\x08\x66\x61llback\x18\x04 \x01(\x08\x12\x11\n\tcitations\x18\x05 \x01(\x08\x12\r\n\x05stale\x18\x06 \x01(\x08\x12\x0f\n\x07pending\x18\x07 \x01(\x04\x12&\n\x08\x64\x65graded\x18\x08 \x03(\x0b\x32\x14.memoryd.v1.Degraded\x12#\n\x07timings\x18\t \x03(\x0b\x32\x12.memoryd.v1.Timing\x12\x10\n\x08revision\x18\n \x01(\t\"\xe3\x02\n\x0cSearchResult\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x12\n\nstart_line\x18\x02 \x01(\r\x12\x10\n\x08\x65nd_line\x18\x03 \x01(\r\x12\r\n\x05score\x18\x04 \x01(\x01\x12\x19\n\x0cvector_score\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\ntext_score\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x19\n\x0crerank_score\x18\x07 \x01(\x01H\x02\x88\x01\x01\x12\x0f\n\x07snippet\x18\x08 \x01(\t\x12\"\n\x06source\x18\t \x01(\x0e\x32\x12.memoryd.v1.Source\x12\x10\n\x08\x63itation\x18\n \x01(\t\x12\x11\n\tfile_hash\x18\x0b \x01(\t\x12\x0f\n\x07heading\x18\x0c \x01(\t\x12\x10\n\x08revision\x18\r \x01(\t\x12\x13\n\x0b\x65xplanation\x18\x0e \x03(\tB\x0f\n\r_vector_scoreB\r\n\x0b_text_scoreB\x0f\n\r_rerank_score\"]\n\x08\x44\x65graded\x12 \n\x05stage\x18\x01 \x01(\x0e\x32\x11.memoryd.v1.Stage\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t\x12\x0f\n\x07instead\x18\x04 \x01(\t\"@\n\x06Timing\x12 \n\x05stage\x18\x01 \x01(\x0e\x32\x11.memoryd.v1.Stage\x12\x14\n\x0cmilliseconds\x18\x02 \x01(\x01\"\xa4\x01\n\x10MemoryGetRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x11\n\x04\x66rom\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x12\n\x05lines\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x15\n\rexpected_hash\x18\x05 \x01(\t\x12\x1e\n\x04\x63hat\x18\x06 \x01(\x0e\x32\x10.memoryd.v1.ChatB\x07\n\x05_fromB\x08\n\x06_lines\"\xac\x02\n\x11MemoryGetResponse\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0c\n\x04\x66rom\x18\x03 \x01(\r\x12\r\n\x05lines\x18\x04 \x01(\r\x12\x11\n\ttruncated\x18\x05 \x01(\x08\x12\x16\n\tnext_from\x18\x06 \x01(\rH\x00\x88\x01\x01\x12\x38\n\x06status\x18\x07 \x01(\x0e\x32(.memoryd.v1.MemoryGetResponse.ReadStatus\x12\x11\n\tfile_hash\x18\x08 \x01(\t\"X\n\nReadStatus\x12\x1b\n\x17READ_STATUS_UNSPECIFIED\x10\x00\x12\x12\n\x0eREAD_STATUS_OK\x10\x01\x12\x19\n\x15READ_STATUS_NOT_FOUND\x10\x02\x42\x0c\n\n_next_from\"/\n\x1aMemoryServiceStatusRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\"\x95\x01\n\x1bMemoryServiceStatusResponse\x12/\n\nworkspaces\x18\x01 \x03(\x0b\x32\x1b.memoryd.v1.WorkspaceStatus\x12 \n\x05model\x18\x02 \x01(\x0b\x32\x11.memoryd.v1.Model\x12\x12\n\ndisk_bytes\x18\x03 \x01(\x04\x12\x0f\n\x07version\x18\x04 \x01(\t\"\xbc\x01\n\x0fWorkspaceStatus\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\r\n\x05\x66iles\x18\x02 \x01(\x04\x12\x0e\n\x06\x63hunks\x18\x03 \x01(\x04\x12\x0f\n\x07pending\x18\x04 \x01(\x04\x12\x30\n\x0bquarantined\x18\x05 \x03(\x0b\x32\x1b.memoryd.v1.QuarantinedFile\x12\x10\n\x08revision\x18\x06 \x01(\t\x12\x11\n\tavailable\x18\x07 \x01(\x08\x12\x0f\n\x07problem\x18\x08 \x01(\t\"?\n\x0fQuarantinedFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t*_\n\tCitations\x12\x19\n\x15\x43ITATIONS_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x43ITATIONS_AUTO\x10\x01\x12\x10\n\x0c\x43ITATIONS_ON\x10\x02\x12\x11\n\rCITATIONS_OFF\x10\x03\x32\x87\x02\n\rMemoryService\x12Q\n\x0cMemorySearch\x12\x1f.memoryd.v1.MemorySearchRequest\x1a .memoryd.v1.MemorySearchResponse\x12H\n\tMemoryGet\x12\x1c.memoryd.v1.MemoryGetRequest\x1a\x1d.memoryd.v1.MemoryGetResponse\x12Y\n\x06Status\x12&.memoryd.v1.MemoryServiceStatusRequest\x1a\'.memoryd.v1.MemoryServiceStatusResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17memoryd/v1/memory.proto\x12\nmemoryd.v1\x1a\x17memoryd/v1/common.proto\"\xd8\x04\n\x13MemorySearchRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12\x18\n\x0bmax_results\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x16\n\tmin_score\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\"\n\x06source\x18\x05 \x01(\x0e\x32\x12.memoryd.v1.Source\x12\x13\n\x0bpath_prefix\x18\x06 \x01(\t\x12\r\n\x05since\x18\x07 \x01(\t\x12\r\n\x05until\x18\x08 \x01(\t\x12$\n\x04mode\x18\t \x01(\x0e\x32\x16.memoryd.v1.SearchMode\x12&\n\x06rerank\x18\n \x01(\x0e\x32\x16.memoryd.v1.RerankMode\x12\x17\n\nmmr_lambda\x18\x0b \x01(\x01H\x02\x88\x01\x01\x12!\n\x14\x64\x65\x63\x61y_half_life_days\x18\x0c \x01(\x01H\x03\x88\x01\x01\x12(\n\tfreshness\x18\r \x01(\x0b\x32\x15.memoryd.v1.Freshness\x12\x0f\n\x07\x65xplain\x18\x0e \x01(\x08\x12\x1e\n\x04\x63hat\x18\x0f \x01(\x0e\x32\x10.memoryd.v1.Chat\x12%\n\x05typed\x18\x10 \x03(\x0b\x32\x16.memoryd.v1.TypedQuery\x12(\n\tcitations\x18\x11 \x01(\x0e\x32\x15.memoryd.v1.Citations\x12\x0c\n\x04tags\x18\x12 \x03(\t\x12\x0c\n\x04glob\x18\x13 \x01(\tB\x0e\n\x0c_max_resultsB\x0c\n\n_min_scoreB\r\n\x0b_mmr_lambdaB\x17\n\x15_decay_half_life_days\"V\n\tFreshness\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x19\n\x11\x61t_least_revision\x18\x02 \x01(\t\x12\x14\n\x07wait_ms\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\n\n\x08_wait_ms\"\x8e\x01\n\nTypedQuery\x12)\n\x04kind\x18\x01 \x01(\x0e\x32\x1b.memoryd.v1.TypedQuery.Kind\x12\x0c\n\x04text\x18\x02 \x01(\t\"G\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x0c\n\x08KIND_LEX\x10\x01\x12\x0c\n\x08KIND_VEC\x10\x02\x12\r\n\tKIND_HYDE\x10\x03\"\xad\x02\n\x14MemorySearchResponse\x12)\n\x07results\x18\x01 \x03(\x0b\x32\x18.memoryd.v1.SearchResult\x12$\n\x04mode\x18\x02 \x01(\x0e\x32\x16.memoryd.v1.SearchMode\x12 \n\x05model\x18\x03 \x01(\x0b\x32\x11.memoryd.v1.Model\x12\x10\n\x08\x66\x61llback\x18\x04 \x01(\x08\x12\x11\n\tcitations\x18\x05 \x01(\x08\x12\r\n\x05stale\x18\x06 \x01(\x08\x12\x0f\n\x07pending\x18\x07 \x01(\x04\x12&\n\x08\x64\x65graded\x18\x08 \x03(\x0b\x32\x14.memoryd.v1.Degraded\x12#\n\x07timings\x18\t \x03(\x0b\x32\x12.memoryd.v1.Timing\x12\x10\n\x08revision\x18\n \x01(\t\"\xe3\x02\n\x0cSearchResult\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x12\n\nstart_line\x18\x02 \x01(\r\x12\x10\n\x08\x65nd_line\x18\x03 \x01(\r\x12\r\n\x05score\x18\x04 \x01(\x01\x12\x19\n\x0cvector_score\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\ntext_score\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x19\n\x0crerank_score\x18\x07 \x01(\x01H\x02\x88\x01\x01\x12\x0f\n\x07snippet\x18\x08 \x01(\t\x12\"\n\x06source\x18\t \x01(\x0e\x32\x12.memoryd.v1.Source\x12\x10\n\x08\x63itation\x18\n \x01(\t\x12\x11\n\tfile_hash\x18\x0b \x01(\t\x12\x0f\n\x07heading\x18\x0c \x01(\t\x12\x10\n\x08revision\x18\r \x01(\t\x12\x13\n\x0b\x65xplanation\x18\x0e \x03(\tB\x0f\n\r_vector_scoreB\r\n\x0b_text_scoreB\x0f\n\r_rerank_score\"]\n\x08\x44\x65graded\x12 \n\x05stage\x18\x01 \x01(\x0e\x32\x11.memoryd.v1.Stage\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t\x12\x0f\n\x07instead\x18\x04 \x01(\t\"@\n\x06Timing\x12 \n\x05stage\x18\x01 \x01(\x0e\x32\x11.memoryd.v1.Stage\x12\x14\n\x0cmilliseconds\x18\x02 \x01(\x01\"\xa4\x01\n\x10MemoryGetRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x11\n\x04\x66rom\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x12\n\x05lines\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x15\n\rexpected_hash\x18\x05 \x01(\t\x12\x1e\n\x04\x63hat\x18\x06 \x01(\x0e\x32\x10.memoryd.v1.ChatB\x07\n\x05_fromB\x08\n\x06_lines\"\xac\x02\n\x11MemoryGetResponse\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0c\n\x04\x66rom\x18\x03 \x01(\r\x12\r\n\x05lines\x18\x04 \x01(\r\x12\x11\n\ttruncated\x18\x05 \x01(\x08\x12\x16\n\tnext_from\x18\x06 \x01(\rH\x00\x88\x01\x01\x12\x38\n\x06status\x18\x07 \x01(\x0e\x32(.memoryd.v1.MemoryGetResponse.ReadStatus\x12\x11\n\tfile_hash\x18\x08 \x01(\t\"X\n\nReadStatus\x12\x1b\n\x17READ_STATUS_UNSPECIFIED\x10\x00\x12\x12\n\x0eREAD_STATUS_OK\x10\x01\x12\x19\n\x15READ_STATUS_NOT_FOUND\x10\x02\x42\x0c\n\n_next_from\"/\n\x1aMemoryServiceStatusRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\"\x95\x01\n\x1bMemoryServiceStatusResponse\x12/\n\nworkspaces\x18\x01 \x03(\x0b\x32\x1b.memoryd.v1.WorkspaceStatus\x12 \n\x05model\x18\x02 \x01(\x0b\x32\x11.memoryd.v1.Model\x12\x12\n\ndisk_bytes\x18\x03 \x01(\x04\x12\x0f\n\x07version\x18\x04 \x01(\t\"\xbc\x01\n\x0fWorkspaceStatus\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\r\n\x05\x66iles\x18\x02 \x01(\x04\x12\x0e\n\x06\x63hunks\x18\x03 \x01(\x04\x12\x0f\n\x07pending\x18\x04 \x01(\x04\x12\x30\n\x0bquarantined\x18\x05 \x03(\x0b\x32\x1b.memoryd.v1.QuarantinedFile\x12\x10\n\x08revision\x18\x06 \x01(\t\x12\x11\n\tavailable\x18\x07 \x01(\x08\x12\x0f\n\x07problem\x18\x08 \x01(\t\"?\n\x0fQuarantinedFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t*_\n\tCitations\x12\x19\n\x15\x43ITATIONS_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x43ITATIONS_AUTO\x10\x01\x12\x10\n\x0c\x43ITATIONS_ON\x10\x02\x12\x11\n\rCITATIONS_OFF\x10\x03\x32\x87\x02\n\rMemoryService\x12Q\n\x0cMemorySearch\x12\x1f.memoryd.v1.MemorySearchRequest\x1a .memoryd.v1.MemorySearchResponse\x12H\n\tMemoryGet\x12\x1c.memoryd.v1.MemoryGetRequest\x1a\x1d.memoryd.v1.MemoryGetResponse\x12Y\n\x06Status\x12&.memoryd.v1.MemoryServiceStatusRequest\x1a\'.memoryd.v1.MemoryServiceStatusResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'memoryd.v1.memory_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CITATIONS']._serialized_start=2622
-  _globals['_CITATIONS']._serialized_end=2717
+  _globals['_CITATIONS']._serialized_start=2650
+  _globals['_CITATIONS']._serialized_end=2745
   _globals['_MEMORYSEARCHREQUEST']._serialized_start=65
-  _globals['_MEMORYSEARCHREQUEST']._serialized_end=637
-  _globals['_FRESHNESS']._serialized_start=639
-  _globals['_FRESHNESS']._serialized_end=725
-  _globals['_TYPEDQUERY']._serialized_start=728
-  _globals['_TYPEDQUERY']._serialized_end=870
-  _globals['_TYPEDQUERY_KIND']._serialized_start=799
-  _globals['_TYPEDQUERY_KIND']._serialized_end=870
-  _globals['_MEMORYSEARCHRESPONSE']._serialized_start=873
-  _globals['_MEMORYSEARCHRESPONSE']._serialized_end=1174
-  _globals['_SEARCHRESULT']._serialized_start=1177
-  _globals['_SEARCHRESULT']._serialized_end=1532
-  _globals['_DEGRADED']._serialized_start=1534
-  _globals['_DEGRADED']._serialized_end=1627
-  _globals['_TIMING']._serialized_start=1629
-  _globals['_TIMING']._serialized_end=1693
-  _globals['_MEMORYGETREQUEST']._serialized_start=1696
-  _globals['_MEMORYGETREQUEST']._serialized_end=1860
-  _globals['_MEMORYGETRESPONSE']._serialized_start=1863
-  _globals['_MEMORYGETRESPONSE']._serialized_end=2163
-  _globals['_MEMORYGETRESPONSE_READSTATUS']._serialized_start=2061
-  _globals['_MEMORYGETRESPONSE_READSTATUS']._serialized_end=2149
-  _globals['_MEMORYSERVICESTATUSREQUEST']._serialized_start=2165
-  _globals['_MEMORYSERVICESTATUSREQUEST']._serialized_end=2212
-  _globals['_MEMORYSERVICESTATUSRESPONSE']._serialized_start=2215
-  _globals['_MEMORYSERVICESTATUSRESPONSE']._serialized_end=2364
-  _globals['_WORKSPACESTATUS']._serialized_start=2367
-  _globals['_WORKSPACESTATUS']._serialized_end=2555
-  _globals['_QUARANTINEDFILE']._serialized_start=2557
-  _globals['_QUARANTINEDFILE']._serialized_end=2620
-  _globals['_MEMORYSERVICE']._serialized_start=2720
-  _globals['_MEMORYSERVICE']._serialized_end=2983
+  _globals['_MEMORYSEARCHREQUEST']._serialized_end=665
+  _globals['_FRESHNESS']._serialized_start=667
+  _globals['_FRESHNESS']._serialized_end=753
+  _globals['_TYPEDQUERY']._serialized_start=756
+  _globals['_TYPEDQUERY']._serialized_end=898
+  _globals['_TYPEDQUERY_KIND']._serialized_start=827
+  _globals['_TYPEDQUERY_KIND']._serialized_end=898
+  _globals['_MEMORYSEARCHRESPONSE']._serialized_start=901
+  _globals['_MEMORYSEARCHRESPONSE']._serialized_end=1202
+  _globals['_SEARCHRESULT']._serialized_start=1205
+  _globals['_SEARCHRESULT']._serialized_end=1560
+  _globals['_DEGRADED']._serialized_start=1562
+  _globals['_DEGRADED']._serialized_end=1655
+  _globals['_TIMING']._serialized_start=1657
+  _globals['_TIMING']._serialized_end=1721
+  _globals['_MEMORYGETREQUEST']._serialized_start=1724
+  _globals['_MEMORYGETREQUEST']._serialized_end=1888
+  _globals['_MEMORYGETRESPONSE']._serialized_start=1891
+  _globals['_MEMORYGETRESPONSE']._serialized_end=2191
+  _globals['_MEMORYGETRESPONSE_READSTATUS']._serialized_start=2089
+  _globals['_MEMORYGETRESPONSE_READSTATUS']._serialized_end=2177
+  _globals['_MEMORYSERVICESTATUSREQUEST']._serialized_start=2193
+  _globals['_MEMORYSERVICESTATUSREQUEST']._serialized_end=2240
+  _globals['_MEMORYSERVICESTATUSRESPONSE']._serialized_start=2243
+  _globals['_MEMORYSERVICESTATUSRESPONSE']._serialized_end=2392
+  _globals['_WORKSPACESTATUS']._serialized_start=2395
+  _globals['_WORKSPACESTATUS']._serialized_end=2583
+  _globals['_QUARANTINEDFILE']._serialized_start=2585
+  _globals['_QUARANTINEDFILE']._serialized_end=2648
+  _globals['_MEMORYSERVICE']._serialized_start=2748
+  _globals['_MEMORYSERVICE']._serialized_end=3011
 # @@protoc_insertion_point(module_scope)

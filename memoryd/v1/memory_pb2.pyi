@@ -74,6 +74,8 @@ class MemorySearchRequest(_message.Message):
     CHAT_FIELD_NUMBER: _builtins.int
     TYPED_FIELD_NUMBER: _builtins.int
     CITATIONS_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
+    GLOB_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """The workspace to search. May be empty where the key is bound to exactly one."""
     query: _builtins.str
@@ -106,6 +108,10 @@ class MemorySearchRequest(_message.Message):
     """Default CHAT_DIRECT."""
     citations: Global___Citations.ValueType
     """Default CITATIONS_AUTO."""
+    glob: _builtins.str
+    """Only files whose whole path matches, for example "memory/projects/**" or "**/2026-*.md": `*` and `?` stay within a
+    folder, `**` stands for any number of folders.
+    """
     @_builtins.property
     def freshness(self) -> Global___Freshness:
         """Which state of the index is fresh enough. Absent: any."""
@@ -113,6 +119,10 @@ class MemorySearchRequest(_message.Message):
     @_builtins.property
     def typed(self) -> _containers.RepeatedCompositeFieldContainer[Global___TypedQuery]:
         """Sub-queries that the caller's own model wrote, searched beside `query`."""
+
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Only files whose front matter carries all of these tags; case and a leading # do not count. At most 16."""
 
     def __init__(
         self,
@@ -134,10 +144,12 @@ class MemorySearchRequest(_message.Message):
         chat: _common_pb2.Chat.ValueType = ...,
         typed: _abc.Iterable[Global___TypedQuery] | None = ...,
         citations: Global___Citations.ValueType = ...,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+        glob: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_decay_half_life_days", b"_decay_half_life_days", "_max_results", b"_max_results", "_min_score", b"_min_score", "_mmr_lambda", b"_mmr_lambda", "decay_half_life_days", b"decay_half_life_days", "freshness", b"freshness", "max_results", b"max_results", "min_score", b"min_score", "mmr_lambda", b"mmr_lambda"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_decay_half_life_days", b"_decay_half_life_days", "_max_results", b"_max_results", "_min_score", b"_min_score", "_mmr_lambda", b"_mmr_lambda", "chat", b"chat", "citations", b"citations", "decay_half_life_days", b"decay_half_life_days", "explain", b"explain", "freshness", b"freshness", "max_results", b"max_results", "min_score", b"min_score", "mmr_lambda", b"mmr_lambda", "mode", b"mode", "path_prefix", b"path_prefix", "query", b"query", "rerank", b"rerank", "since", b"since", "source", b"source", "typed", b"typed", "until", b"until", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_decay_half_life_days", b"_decay_half_life_days", "_max_results", b"_max_results", "_min_score", b"_min_score", "_mmr_lambda", b"_mmr_lambda", "chat", b"chat", "citations", b"citations", "decay_half_life_days", b"decay_half_life_days", "explain", b"explain", "freshness", b"freshness", "glob", b"glob", "max_results", b"max_results", "min_score", b"min_score", "mmr_lambda", b"mmr_lambda", "mode", b"mode", "path_prefix", b"path_prefix", "query", b"query", "rerank", b"rerank", "since", b"since", "source", b"source", "tags", b"tags", "typed", b"typed", "until", b"until", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__decay_half_life_days: _TypeAlias = _typing.Literal["decay_half_life_days"]  # noqa: Y015
     _WhichOneofArgType__decay_half_life_days: _TypeAlias = _typing.Literal["_decay_half_life_days", b"_decay_half_life_days"]  # noqa: Y015

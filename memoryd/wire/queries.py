@@ -53,6 +53,8 @@ def query_from(request: memory_pb2.MemorySearchRequest) -> SearchQuery:
             for index, typed in enumerate(request.typed)
         ),
         citations=member("citations", request.citations, _CITATIONS, CitationMode.AUTO),
+        tags=tuple(request.tags),
+        glob=request.glob,
     )
 
 
@@ -75,6 +77,8 @@ def query_to(query: SearchQuery) -> memory_pb2.MemorySearchRequest:
         chat=number(query.chat, _CHAT),
         typed=[memory_pb2.TypedQuery(kind=number(typed.kind, _KIND), text=typed.text) for typed in query.typed],
         citations=number(query.citations, _CITATIONS),
+        tags=query.tags,
+        glob=query.glob,
     )
 
 

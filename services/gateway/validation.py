@@ -9,10 +9,13 @@ from datetime import date
 
 from memoryd.domain.paths import PathError, check_path
 from memoryd.domain.queries import MAX_RESULTS, Freshness, SearchQuery
+from memoryd.domain.tags import normal_tag
 from memoryd.errors import InvalidInputError, refuse
 
 MAX_QUERY = 8000  # characters; no embedding window holds more
 MAX_TYPED = 16
+MAX_TAGS = 16
+MAX_GLOB = 1000  # characters
 MAX_WAIT = 30.0  # seconds
 
 
@@ -33,7 +36,9 @@ def checked_query(query: SearchQuery) -> SearchQuery:
         _text(f"typed[{index}].text", typed.text)
     return replace(
         query,
-        path_prefix=_prefix(query.path_prefix),
+        path_prefix=_below("path_prefix", query.path_prefix),
+        glob=_glob(query.glob),
+        tags=_tags(query.tags),
         freshness=query.freshness and _freshness(query.freshness),
     )
 
@@ -73,7 +78,23 @@ def _is_date(text: str) -> bool:
         return False
 
 
-def _prefix(prefix: str) -> str:
+def _tags(tags: tuple[str, ...]) -> tuple[str, ...]:
+    if len(tags) > MAX_TAGS:
+        refuse("tags", len(tags), f"are too many; at most {MAX_TAGS} are allowed")
+    normal = tuple(sorted({normal_tag(tag) for tag in tags}))
+    for tag in tags:
+        if not normal_tag(tag):
+            refuse("tags", tag, "is blank; write a word of the front matter's tags")
+    return normal
+
+
+def _glob(glob: str) -> str:
+    if len(glob) > MAX_GLOB:
+        refuse("glob", len(glob), f"characters are too many; at most {MAX_GLOB} are allowed")
+    return _below("glob", glob)
+
+
+def _below(field: str, prefix: str) -> str:
     normal = unicodedata.normalize("NFC", prefix)
     rules = (
         (normal.startswith("/"), "is absolute"),
@@ -83,9 +104,7 @@ def _prefix(prefix: str) -> str:
     )
     for broken, what in rules:
         if broken:
-            refuse(
-                "path_prefix", prefix, f"{what}; give the start of a path in the workspace, such as memory/projects/"
-            )
+            refuse(field, prefix, f"{what}; give the start of a path in the workspace, such as memory/projects/")
     while normal.startswith("./"):
         normal = normal[2:]
     return normal

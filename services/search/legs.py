@@ -57,7 +57,7 @@ class Legs:
         self, scope: Scope, query: SearchQuery, words: Sequence[QueryWord], visible: Visible, stages: Stages
     ) -> Found:
         """Run the legs that the query's mode asks for."""
-        where = index_filter(scope, query)
+        where = await index_filter(scope, visible)
         async with asyncio.TaskGroup() as group:
             vector = group.create_task(self._vector(query, where, visible, stages))
             text = group.create_task(self._text(query, words, where, visible, stages))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memoryd.domain.chunks import Chunk
+from memoryd.domain.globs import Glob
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Listed, Outline, WorkspaceView
 from memoryd.domain.queries import Chat, SearchQuery
@@ -43,8 +45,10 @@ class Visible:
         return [hit for hit in hits if self.place(hit.chunk)]
 
 
-def index_filter(scope: Scope, query: SearchQuery) -> Filter:
-    """What of a query's rules the stores can apply themselves."""
+async def index_filter(scope: Scope, visible: Visible) -> Filter:
+    """What of a query's rules the stores can apply themselves; a glob becomes the paths that it stands for."""
+    query = visible.query
+    paths = await asyncio.to_thread(_matching, visible.view, query.glob) if query.glob else None
     return Filter(
         scope=scope,
         sources=query.sources,
@@ -52,4 +56,11 @@ def index_filter(scope: Scope, query: SearchQuery) -> Filter:
         since=query.since,
         until=query.until,
         include_private=query.chat is Chat.DIRECT,
+        tags=frozenset(query.tags),
+        paths=paths,
     )
+
+
+def _matching(view: WorkspaceView, glob: str) -> frozenset[str]:
+    matches = Glob(glob).matches
+    return frozenset(path for path, outline in view.outlines.items() if not outline.deleted and matches(path))

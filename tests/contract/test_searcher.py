@@ -99,6 +99,8 @@ async def test_the_answer_arrives_whole(searcher: Searcher, behind: FakeSearcher
                 chat=Chat.GROUP,
                 typed=(TypedQuery(TypedKind.LEX, "kessel"), TypedQuery(TypedKind.HYDE, "Er steht im Keller.")),
                 citations=CitationMode.OFF,
+                tags=("plan", "日"),
+                glob="memory/**/*.md",
             ),
             id="all fields",
         ),

@@ -38,6 +38,20 @@ class TestFilter:
         assert await found(store, "word", replace(HERE, sources=frozenset({Source.SESSIONS}))) == ["s.jsonl"]
         assert await found(store, "word", replace(HERE, sources=frozenset())) == []
 
+    async def test_tags(self, store: TextStore) -> None:
+        tags = {"none.md": (), "one.md": ("plan",), "two.md": ("plan", "日 %*"), "like.md": ("planning", "pla")}
+        await store.upsert([chunk("word", path, tags=tags[path]) for path in tags])
+        assert sorted(await found(store, "word", replace(HERE, tags=frozenset({"plan"})))) == ["one.md", "two.md"]
+        assert await found(store, "word", replace(HERE, tags=frozenset({"plan", "日 %*"}))) == ["two.md"]
+        assert await found(store, "word", replace(HERE, tags=frozenset({"pl"}))) == []
+
+    async def test_paths(self, store: TextStore) -> None:
+        await store.upsert([chunk("word", f"{n}.md") for n in range(2_000)])
+        wanted = frozenset(f"{n}.md" for n in range(0, 280_000, 4))  # more than OpenSearch takes by default
+        assert len(await found(store, "word", replace(HERE, paths=wanted))) == 500
+        assert await found(store, "word", replace(HERE, paths=frozenset({"7.md", "7", "md"}))) == ["7.md"]
+        assert await found(store, "word", replace(HERE, paths=frozenset())) == []
+
     async def test_private_chunks(self, store: TextStore) -> None:
         await store.upsert([chunk("word", "open.md"), chunk("word", "MEMORY.md", private=True)])
         assert await found(store, "word", replace(HERE, include_private=False)) == ["open.md"]
@@ -93,9 +107,10 @@ class TestFilter:
 TEXTS = ["word alpha", "word beta", "word 词语"]
 DATES = ["", "2026-01-01", "2026-01-02"]
 SCOPES = st.sampled_from([SCOPE, SCOPE, SCOPE, *NEIGHBOURS])
+TAGS: list[tuple[str, ...]] = [(), (), ("x",), ("x", "y z"), ("日",)]
 CHUNKS = st.builds(
-    lambda text, path, scope, source, private, date: chunk(
-        text, path, scope, source=source, private=private, date=date
+    lambda text, path, scope, source, private, date, tags: chunk(
+        text, path, scope, source=source, private=private, date=date, tags=tags
     ),
     st.sampled_from(TEXTS),
     st.sampled_from(["a/x.md", "a/y.md", "b/x.md"]),
@@ -103,6 +118,7 @@ CHUNKS = st.builds(
     st.sampled_from(Source),
     st.booleans(),
     st.sampled_from(DATES),
+    st.sampled_from(TAGS),
 )
 FILTERS = st.builds(
     Filter,
@@ -112,6 +128,8 @@ FILTERS = st.builds(
     st.sampled_from(DATES),
     st.sampled_from(DATES),
     st.booleans(),
+    st.sampled_from([frozenset(tags) for tags in TAGS]),
+    st.sampled_from([None, None, frozenset({"a/x.md", "b/x.md"}), frozenset({"a"})]),
 )
 
 
@@ -123,6 +141,8 @@ def passes(chunk: Chunk, where: Filter) -> bool:
         and chunk.source in where.sources
         and chunk.key.path.startswith(where.path_prefix)
         and (where.include_private or not chunk.private)
+        and where.tags <= set(chunk.tags)
+        and (where.paths is None or chunk.key.path in where.paths)
     )
 
 

@@ -45,10 +45,11 @@ def store(held: Opened[VectorStore]) -> VectorStore:
 
 
 DATES = ["", "2026-01-01", "2026-01-02"]
+TAGS: list[tuple[str, ...]] = [(), (), ("x",), ("x", "y z"), ("日",)]
 SCOPES = st.sampled_from([SCOPE, SCOPE, SCOPE, *NEIGHBOURS])
 CHUNKS = st.builds(
-    lambda seed, path, scope, source, private, date: embedded(
-        seed, path, scope, source=source, private=private, date=date
+    lambda seed, path, scope, source, private, date, tags: embedded(
+        seed, path, scope, source=source, private=private, date=date, tags=tags
     ),
     st.integers(0, 50),
     st.sampled_from(["a/x.md", "a/y.md", "b/x.md"]),
@@ -56,6 +57,7 @@ CHUNKS = st.builds(
     st.sampled_from(Source),
     st.booleans(),
     st.sampled_from(DATES),
+    st.sampled_from(TAGS),
 )
 FILTERS = st.builds(
     Filter,
@@ -65,6 +67,8 @@ FILTERS = st.builds(
     st.sampled_from(DATES),
     st.sampled_from(DATES),
     st.booleans(),
+    st.sampled_from([frozenset(tags) for tags in TAGS]),
+    st.sampled_from([None, None, frozenset({"a/x.md", "b/x.md"}), frozenset({"a"})]),
 )
 
 
@@ -76,6 +80,8 @@ def passes(chunk: Chunk, where: Filter) -> bool:
         and chunk.source in where.sources
         and chunk.key.path.startswith(where.path_prefix)
         and (where.include_private or not chunk.private)
+        and where.tags <= set(chunk.tags)
+        and (where.paths is None or chunk.key.path in where.paths)
     )
 
 
@@ -163,6 +169,20 @@ class TestSearch:
         await store.upsert([embedded(0, "open.md"), embedded(1, "MEMORY.md", private=True)])
         assert await found_paths(store, replace(HERE, include_private=False)) == ["open.md"]
         assert await found_paths(store, HERE) == ["MEMORY.md", "open.md"]
+
+    async def test_tags(self, store: VectorStore) -> None:
+        tags = {"none.md": (), "one.md": ("plan",), "two.md": ("plan", "日 %*"), "like.md": ("planning", "pla")}
+        await store.upsert([embedded(n, path, tags=tags[path]) for n, path in enumerate(tags)])
+        assert await found_paths(store, replace(HERE, tags=frozenset({"plan"}))) == ["one.md", "two.md"]
+        assert await found_paths(store, replace(HERE, tags=frozenset({"plan", "日 %*"}))) == ["two.md"]
+        assert await found_paths(store, replace(HERE, tags=frozenset({"pl"}))) == []
+
+    async def test_paths(self, store: VectorStore) -> None:
+        await store.upsert([embedded(n, f"{n}.md") for n in range(2_000)])
+        wanted = {f"{n}.md" for n in range(0, 4_000, 4)}
+        assert len(await found_paths(store, replace(HERE, paths=frozenset(wanted)))) == 500
+        assert await found_paths(store, replace(HERE, paths=frozenset({"7.md", "7", "md"}))) == ["7.md"]
+        assert await found_paths(store, replace(HERE, paths=frozenset())) == []
 
     @pytest.mark.parametrize(
         ("since", "until", "dates"),

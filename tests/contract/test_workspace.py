@@ -157,6 +157,25 @@ async def test_long_term_memory_is_private(served: Served) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "private"),
+    [
+        ("---\nprivate: true\n---\nx\n", True),
+        ("\ufeff---\nprivate: yes\ntags: [a]\n---\n", True),
+        ("---\ntags: [a\nprivate: true\n---\nx\n", True),
+        ("---\nprivate: true\n" + "x: y\n" * 9000 + "---\nx\n", True),
+        ("---\nprivate: false\n---\nx\n", False),
+        ("---\ntitle: a\n---\nprivate: true\n", False),
+        ("x\n---\nprivate: true\n---\n", False),
+    ],
+)
+async def test_a_file_may_say_that_it_is_private(served: Served, text: str, private: bool) -> None:
+    served.write("a.md", text.encode())
+    file = await served.read("a.md")
+    assert file is not None
+    assert file.private is private
+
+
 async def test_no_other_name_is_a_way_around_privacy(served: Served) -> None:
     file = served.write("MEMORY.md")
     served.write("sub/b.md")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from memoryd.domain.files import Problem
+from memoryd.domain.markdown.privacy import says_private
 from memoryd.domain.names import Scope
 from memoryd.domain.paths import is_hidden, is_private
 from memoryd.errors import NotFoundError
@@ -65,7 +66,8 @@ class FolderWorkspace:
         file = read_file(root, name, self._rules.max_bytes)
         if not isinstance(file, FileText):
             return None
-        return WorkspaceFile(file.text, file.hash, self._private(root, path, name, file))
+        private = says_private(file.text) or self._private(root, path, name, file)
+        return WorkspaceFile(file.text, file.hash, private)
 
     def _private(self, root: Path, path: str, name: str, file: FileText) -> bool:
         """Whether any name of the file is private: another name must not be a way around it."""

@@ -19,6 +19,7 @@ INDEXES: dict[str, Any] = {
     "source": edge.KeywordIndexParams(),
     "date": edge.DatetimeIndexParams(),
     "private": edge.IntegerIndexParams(lookup=True, range=False),
+    "tags": edge.KeywordIndexParams(),
 }
 
 
@@ -55,4 +56,7 @@ def condition(where: Filter) -> edge.Filter:
         must.append(edge.Filter(should=[edge.FieldCondition("date", range=dates), undated]))
     if not where.include_private:
         must.append(edge.FieldCondition("private", match=edge.MatchValue(0)))
+    must += [equals("tags", tag) for tag in sorted(where.tags)]
+    if where.paths is not None:
+        must.append(any_of("path", sorted(where.paths)))
     return edge.Filter(must=must)

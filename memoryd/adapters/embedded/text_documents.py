@@ -19,7 +19,7 @@ _LAST_DAY = 9999_12_31
 
 def _build_schema() -> Schema:
     builder = SchemaBuilder()
-    for name in ("key", "workspace", "source", "path"):
+    for name in ("key", "workspace", "source", "path", "tags"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     for name in FIELD_BOOSTS:
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
@@ -59,6 +59,7 @@ def to_document(chunk: Chunk) -> Document:
         "workspace": chunk.key.scope.workspace,
         "source": chunk.source.value,
         "path": chunk.key.path,
+        "tags": list(chunk.tags),
         "body": chunk.terms,
         "heading": chunk.heading_terms,
         "date": _day(chunk.date) if chunk.date else _UNDATED,
@@ -127,6 +128,10 @@ def _filters(where: Filter) -> Iterator[Query]:
         yield Query.fuzzy_term_query(SCHEMA, "path", where.path_prefix, distance=0, prefix=True)
     if not where.include_private:
         yield Query.term_query(SCHEMA, "private", field_value=False)
+    for tag in sorted(where.tags):
+        yield _exactly("tags", tag)
+    if where.paths is not None:
+        yield Query.term_set_query(SCHEMA, "path", sorted(where.paths))
     if where.since or where.until:
         first = _day(where.since) if where.since else _UNDATED
         last = _day(where.until) if where.until else _LAST_DAY

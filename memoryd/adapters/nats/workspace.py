@@ -12,6 +12,7 @@ from memoryd.adapters.nats.connection import NatsConnection
 from memoryd.adapters.nats.filelog import NatsFileLog
 from memoryd.adapters.nats.names import workspace_subject
 from memoryd.domain.files import FileKey, Problem
+from memoryd.domain.markdown.privacy import says_private
 from memoryd.domain.names import Scope
 from memoryd.errors import DeadlineExceededError, MemorydError, NotFoundError, UnavailableError
 from memoryd.ports import WorkspaceFile
@@ -36,7 +37,10 @@ class NatsWorkspace:
             await self._check_known(scope)
             return None
         state = logged.state
-        return None if state.content is None else WorkspaceFile(state.content.decode(), state.hash, state.private)
+        if state.content is None:
+            return None
+        text = state.content.decode()
+        return WorkspaceFile(text, state.hash, state.private or says_private(text))
 
     async def problem(self, scope: Scope) -> Problem | None:
         """Ask the process that has the folder."""

@@ -15,12 +15,14 @@ from memoryd.domain.text import FIELD_BOOSTS
 from memoryd.ports import Filter, QueryTerm
 
 _FIELDS = {"body": "terms", "heading": "heading_terms"}
-# OpenSearch refuses a query of more than 1,024 clauses: a term is two, one in each field, and the filter a few.
-_MAX_TERMS = 500
+# OpenSearch refuses a query of more than 1,024 clauses: a term is two, one in each field, and the filter up to 25.
+_MAX_TERMS = 490
 _K1, _B = 1.2, 0.75  # as Tantivy's
 # Lucene leaves the constant factor k1 + 1 out of BM25 (LUCENE-8563), Tantivy does not; scores are to be the same.
 _SCALE = _K1 + 1
 _KEYWORD = {"type": "keyword"}
+# Paths that a glob stands for; OpenSearch would take 65,536.
+_MAX_PATHS = 1_000_000
 # Frequencies without positions: there are no phrase queries. The analyzer cuts after 255 UTF-16 units: of our terms
 # only one of 128 characters beyond the Basic Multilingual Plane is longer.
 _TERMS = {"type": "text", "analyzer": "whitespace", "similarity": "terms", "index_options": "freqs"}
@@ -33,13 +35,14 @@ def index_body(alias: str, settings: OpenSearchSettings) -> dict[str, Any]:
         "settings": {
             "number_of_shards": 1,  # each shard would score by its own statistics
             "auto_expand_replicas": f"0-{settings.replicas}",
+            "max_terms_count": _MAX_PATHS,
             "refresh_interval": f"{settings.refresh_milliseconds}ms",
             "similarity": {"terms": {"type": "BM25", "k1": _K1, "b": _B}},
         },
         "mappings": {
             "dynamic": False,
             "properties": {
-                **dict.fromkeys(("key", "tenant", "workspace", "path", "source"), _KEYWORD),
+                **dict.fromkeys(("key", "tenant", "workspace", "path", "source", "tags"), _KEYWORD),
                 **dict.fromkeys(_FIELDS.values(), _TERMS),
                 "date": {"type": "date", "format": "strict_date"},
                 "private": {"type": "byte"},
@@ -97,6 +100,10 @@ def _filters(where: Filter) -> Iterator[dict[str, Any]]:
         yield {"prefix": {"path": where.path_prefix}}
     if not where.include_private:
         yield {"term": {"private": 0}}
+    for tag in sorted(where.tags):
+        yield {"term": {"tags": tag}}
+    if where.paths is not None:
+        yield {"terms": {"path": sorted(where.paths)}}
     if where.since or where.until:
         bounds = {name: day for name, day in (("gte", where.since), ("lte", where.until)) if day}
         undated = {"bool": {"must_not": {"exists": {"field": "date"}}}}

@@ -24,6 +24,7 @@ INDEXES: dict[str, models.PayloadSchemaParams] = {
     "private": models.IntegerIndexParams(
         type=models.IntegerIndexType.INTEGER, lookup=True, range=False, enable_hnsw=False
     ),
+    "tags": models.KeywordIndexParams(type=_KEYWORD, enable_hnsw=False),
 }
 
 
@@ -60,6 +61,9 @@ def condition(where: Filter) -> models.Filter:
         must.append(models.Filter(should=[models.FieldCondition(key="date", range=dates), undated]))
     if not where.include_private:
         must.append(equals("private", 0))
+    must += [equals("tags", tag) for tag in sorted(where.tags)]
+    if where.paths is not None:
+        must.append(any_of("path", sorted(where.paths)))
     return models.Filter(must=must)
 
 

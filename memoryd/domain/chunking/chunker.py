@@ -14,7 +14,7 @@ from memoryd.domain.markdown.front_matter import FrontMatter, read_front_matter
 from memoryd.domain.markdown.lines import is_blank, split_lines
 from memoryd.domain.markdown.structure import Structure, parse
 
-CHUNKER_VERSION = "1"
+CHUNKER_VERSION = "2"
 _SLICE_CHARS = 200
 
 

@@ -9,8 +9,11 @@ from datetime import date
 
 import yaml
 
+from memoryd.domain.tags import MAX_CHARS, normal_tag
+
 # PyYAML reads some 100,000 characters a second; front matter written by people or tools stays far below this.
 _MAX_CHARS = 32_768
+_MAX_TAGS = 100
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", "", "null", "~"})
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ].*)?")
@@ -22,7 +25,7 @@ class FrontMatter:
     """What a file's front matter says.
 
     Attributes:
-        tags: sorted, without `#`.
+        tags: sorted, each in the form of `normal_tag`.
         date: YYYY-MM-DD, or empty.
         private: None where the file does not say.
         title: used as the outermost heading of a file without a heading of level 1.
@@ -84,7 +87,12 @@ def _from_mapping(data: Mapping[str, object], last_line: int) -> FrontMatter:
         if private and value not in _TRUE:
             warnings.append(f"front matter private {value[:40]!r} is taken as true: write true or false")
     title = _text(data.get("title"))
-    return FrontMatter(_tags(data.get("tags")), day, private, title, last_line, "; ".join(warnings))
+    tags, unused = _tags(data.get("tags"))
+    if unused:
+        warnings.append(
+            f"{unused} of the front matter's tags are not used: at most {_MAX_TAGS} of {MAX_CHARS} characters"
+        )
+    return FrontMatter(tags, day, private, title, last_line, "; ".join(warnings))
 
 
 def _text(value: object) -> str:
@@ -103,11 +111,13 @@ def _date(written: str) -> str:
         return ""
 
 
-def _tags(value: object) -> tuple[str, ...]:
+def _tags(value: object) -> tuple[tuple[str, ...], int]:
+    """Read tags, and count those that are beyond a bound: each is a term in both stores' indexes."""
     if isinstance(value, str):
         # `tags: a, b` and `tags: "#a #b"` are both common.
         words: list[object] = list(re.split(r",\s*|\s+(?=#)", value) if "," in value or "#" in value else [value])
     else:
         words = value if isinstance(value, list) else []
-    names = (word.strip().removeprefix("#") for word in words if isinstance(word, str))
-    return tuple(sorted({name for name in names if name and name not in {"null", "~"}}))
+    names = {normal_tag(word) for word in words if isinstance(word, str)} - {"", "null", "~"}
+    kept = sorted(name for name in names if len(name) <= MAX_CHARS)[:_MAX_TAGS]
+    return tuple(kept), len(names) - len(kept)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memoryd.domain.globs import matches_glob
 from memoryd.domain.paths import (
     BOOTSTRAP_FILES,
     PathError,
@@ -12,7 +13,6 @@ from memoryd.domain.paths import (
     is_hidden,
     is_private,
     is_transcript,
-    matches_glob,
     path_date,
 )
 
@@ -151,10 +151,24 @@ def test_long_term_memory_and_user_are_private_by_default() -> None:
         ("x/a.md", "x/**/a.md", True),
         ("xx/a.md", "x/**", False),
         ("x/a.md", "?/[ab].md", True),
+        ("a.md", "**", True),
+        ("x/y/a.md", "**/y/**", True),
+        ("x/y/a.md", "**/**/a.md", True),
+        ("x/y/z/y/a.md", "x/**/y/*.md", True),
+        ("x/y", "x/y/**/z", False),
+        ("x", "x/**", True),
+        ("a+b.md", "a+b.md", True),
+        ("a.mdx", "*.md", False),
+        ("", "*", True),
     ],
 )
 def test_globs(path: str, glob: str, matches: bool) -> None:
     assert matches_glob(path, glob) is matches
+
+
+def test_a_glob_that_would_be_tried_in_very_many_ways_is_quick() -> None:
+    """By trying one way after another this one would take longer than any test may."""
+    assert not matches_glob("/".join("a" * 60), "/".join(["**", "a"] * 25 + ["b"]))
 
 
 def test_user_is_a_bootstrap_file_and_memory_is_not() -> None:

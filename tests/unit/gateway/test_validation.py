@@ -1,5 +1,6 @@
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,6 +44,10 @@ REVISION = Revision(1, 1)
         pytest.param({"path_prefix": "/memory"}, "path_prefix: '/memory' is absolute", id="prefix-absolute"),
         pytest.param({"path_prefix": "memory\\x"}, "contains a backslash", id="prefix-backslash"),
         pytest.param({"path_prefix": "a\0"}, "contains a NUL character", id="prefix-nul"),
+        pytest.param({"glob": "../**"}, "glob: '../**' contains '..'", id="glob-parent"),
+        pytest.param({"glob": "*" * 1001}, "glob: 1001 characters are too many", id="glob-long"),
+        pytest.param({"tags": ("plan", "# ")}, "tags: '# ' is blank", id="tag-blank"),
+        pytest.param({"tags": ("plan",) * 17}, "tags: 17 are too many; at most 16 are allowed", id="tags"),
         pytest.param(
             {"freshness": Freshness("a.md", REVISION, 30.001)},
             "freshness.wait_ms: 30001 is out of range; it must be from 0 to 30000",
@@ -77,6 +82,8 @@ def test_refuses_what_is_out_of_bounds(fields: dict[str, Any], message: str) -> 
         {"decay_half_life_days": 0.0},
         {"since": "2026-03-01", "until": "2026-03-01"},
         {"path_prefix": "memory/a..b"},
+        {"glob": "memory/**/*.md"},
+        {"tags": ("plan", "x y")},
         {"freshness": Freshness("a.md", REVISION, 30.0)},
     ],
 )
@@ -87,7 +94,9 @@ def test_lets_the_bounds_themselves_pass(fields: dict[str, Any]) -> None:
 
 def test_brings_paths_into_normal_form() -> None:
     query = SearchQuery(text="x", path_prefix="./cafe\u0301/", freshness=Freshness("./cafe\u0301.md", REVISION))
+    query = replace(query, glob="./cafe\u0301/*", tags=("#Plan", "Cafe\u0301", "plan"))
     checked = checked_query(query)
+    assert (checked.glob, checked.tags) == ("caf\u00e9/*", ("caf\u00e9", "plan"))
     assert checked.path_prefix == "caf\u00e9/"
     assert checked.freshness == Freshness("caf\u00e9.md", REVISION)
 

@@ -135,6 +135,8 @@ def test_no_field_is_forgotten() -> None:
         freshness=Freshness("a.md", Revision(1, 1)),
         explain=True,
         typed=(TypedQuery(TypedKind.VEC, "x"),),
+        tags=("t",),
+        glob="*",
     )
     result = SearchResult("a.md", 1, 2, 0.5, 0.5, 0.5, 0.5, "s", Source.MEMORY, "c", "h", "b", Revision(1, 1), ("e",))
     answer = SearchAnswer(

@@ -22,6 +22,7 @@ def test_front_matter_is_no_text() -> None:
         ("a, b", ("a", "b")),
         ("'#b #a'", ("a", "b")),
         ("one tag", ("one tag",)),
+        ("[Plan, '#PLAN', Stra\u00dfe, cafe\u0301]", ("caf\u00e9", "plan", "strasse")),
         ("\n  - no\n  - 2026\n  - {x: y}", ("2026", "no")),
         ("", ()),
         ("null", ()),
@@ -30,6 +31,12 @@ def test_front_matter_is_no_text() -> None:
 )
 def test_tags(written: str, tags: tuple[str, ...]) -> None:
     assert chunk(f"---\ntags: {written}\n---\nx\n").front_matter.tags == tags
+
+
+def test_tags_beyond_a_bound_are_a_warning() -> None:
+    front = chunk(f"---\ntags: [{'x' * 101}, {', '.join(f't{n:03}' for n in range(102))}]\n---\nx\n").front_matter
+    assert front.tags == tuple(f"t{n:03}" for n in range(100))
+    assert front.warning == "3 of the front matter's tags are not used: at most 100 of 100 characters"
 
 
 @pytest.mark.parametrize(
