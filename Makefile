@@ -50,11 +50,14 @@ proto: setup-dev ## Generate memoryd/v1 from proto/
 	@$(BIN)/buf format --write
 	@$(BIN)/python -m tools.generate_proto
 
-eval: setup ## Measure retrieval quality on a set: make eval SET=some/folder
+eval: setup ## Measure retrieval quality: make eval SET=some/folder; SHAPE=distributed does it in six processes
 	@[ -n "$(SET)" ] || { echo "eval: name the set's folder: make eval SET=some/folder" >&2; exit 2; }
-	@$(BIN)/memoryd eval "$(SET)" $(ARGS)
+	@case "$(SHAPE)" in \
+	distributed) tools/setup.sh base dev && exec $(BIN)/python -m bench.distributed.evaluate $(SET) $(ARGS);; \
+	*) exec $(BIN)/memoryd eval $(SET) $(ARGS);; \
+	esac
 
-bench: setup ## Measure speed and memory: make bench ARGS=--json
+bench: setup-dev ## Measure speed and memory: make bench ARGS=--json
 	@$(BIN)/python -m bench $(ARGS)
 
 bench-embedder: setup ## Measure the embedder beside its raw engine: make bench-embedder ARGS="bulk --json"

@@ -4,55 +4,89 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from memoryd.cli.output import Json, err, out, print_json
+from memoryd.cli.evaluation import Plan, finish
+from memoryd.cli.output import Json, Server, err
 from memoryd.cli.progress import bar
+from memoryd.client import MemorydClient, connect
 from memoryd.domain.queries import Mode
-from memoryd.evaluation.run import ModeReport
-from memoryd.evaluation.sets import load
+from memoryd.evaluation.evaluate import evaluate as run
+from memoryd.evaluation.sets import RetrievalSet, load, write
+
+Folders = Annotated[
+    list[Path], typer.Argument(help="Sets: folders with corpus.jsonl, queries.jsonl, qrels.tsv.", show_default=False)
+]
+Modes = Annotated[list[Mode] | None, typer.Option("--mode", help="text, vector or hybrid; repeatable; default: all.")]
+Concurrency = Annotated[
+    int, typer.Option(min=1, max=64, help="Queries in flight at once; latencies are an idle server's with 1 only.")
+]
+Save = Annotated[Path | None, typer.Option(help="Write each query's nDCG@10 here, for later comparisons.")]
+Compare = Annotated[Path | None, typer.Option(help="Compare with a saved run, query by query.")]
+Gate = Annotated[
+    Path | None, typer.Option(help="As --compare, and exit 1 where all queries together lost significantly.")
+]
+
+# Nobody waits for these answers: a slow machine must not turn into degraded ones.
+_TIMEOUT = 60.0
 
 
 def evaluate(
-    folder: Annotated[Path, typer.Argument(help="A set: corpus.jsonl, queries.jsonl, qrels.tsv.")],
+    folders: Folders,
     *,
-    mode: Annotated[list[Mode] | None, typer.Option(help="text, vector or hybrid; repeatable; default: all.")] = None,
+    mode: Modes = None,
+    server: Server = None,
+    workspace: Annotated[
+        str, typer.Option("--workspace", "-w", help="With --server: the workspace that holds the set's documents.")
+    ] = "",
+    write_to: Annotated[
+        Path | None, typer.Option("--write", help="Only write the documents as files here, a workspace a folder.")
+    ] = None,
     keep: Annotated[
         Path | None, typer.Option(help="Keep the index here, and use it again: only what changed is indexed anew.")
     ] = None,
+    concurrency: Concurrency = 1,
+    save: Save = None,
+    compare: Compare = None,
+    gate: Gate = None,
     as_json: Json = False,
 ) -> None:
-    """Measure retrieval through the product: recall@5, nDCG@10, MRR@10, line hits, answers that should be none."""
-    from services.standalone import evaluate as run  # noqa: PLC0415  (only these commands need the services)
+    """Measure retrieval: ranking, lines, silence where there is no answer, and latency.
+
+    The documents are indexed and served for as long as it takes, or, with --server, by a server that holds them.
+    """
+    sets = [load(folder) for folder in folders]
+    if write_to:
+        for data in sets:
+            write(data, write_to)
+        return
+    plan = Plan(save=save, compare=compare, gate=gate, as_json=as_json)
+    modes = mode or [Mode.TEXT, Mode.VECTOR, Mode.HYBRID]
+    with tempfile.TemporaryDirectory(prefix="memoryd-eval-") as temporary, bar(err) as progress:
+
+        def serving(data: RetrievalSet) -> AbstractAsyncContextManager[MemorydClient]:
+            return _connected(server) if server else _standalone(data, (keep or Path(temporary)).resolve())
+
+        reports = asyncio.run(run(sets, serving, modes, progress, workspace=workspace, concurrency=concurrency))
+    raise typer.Exit(finish(reports, plan))
+
+
+@asynccontextmanager
+async def _connected(server: str) -> AsyncIterator[MemorydClient]:
+    async with connect(server, timeout=_TIMEOUT) as client:
+        yield client
+
+
+@asynccontextmanager
+async def _standalone(data: RetrievalSet, home: Path) -> AsyncIterator[MemorydClient]:
+    from services.standalone.evaluate import served  # noqa: PLC0415  (only these commands need the services)
     from services.standalone.settings import load as load_settings  # noqa: PLC0415
 
-    data = load(folder)
-    modes = mode or [Mode.TEXT, Mode.VECTOR, Mode.HYBRID]
-    with tempfile.TemporaryDirectory(prefix="memoryd-eval-") as temporary, bar(err) as report:
-        home = (keep or Path(temporary)).resolve() / data.name
-        settings = load_settings(data_dir=home / "data")
-        reports = asyncio.run(run.evaluate(data, home / "files", settings, modes, report))
-    if as_json:
-        result: dict[str, Any] = {"set": data.name}
-        print_json(result | {mode.value: figures.as_json() for mode, figures in reports.items()})
-    else:
-        out.print(_table(data.name, reports))
-
-
-def _table(name: str, reports: dict[Mode, ModeReport]) -> Table:
-    table = Table(title=name, title_justify="left")
-    columns = next(list(figures.as_json()) for figures in reports.values())
-    for column in ("mode", *columns):
-        # Words wrap where a terminal is narrow, where underscores would be cut off.
-        table.add_column(column.replace("_", " "), justify="left" if column == "mode" else "right")
-    for mode, figures in reports.items():
-        cells = [
-            "–" if value is None else str(value) if isinstance(value, int) else f"{value:.3f}"
-            for value in figures.as_json().values()
-        ]
-        table.add_row(mode.value, *cells)
-    return table
+    settings = load_settings(data_dir=home / data.name / "data")
+    async with served(data, home / data.name / "files", settings) as client:
+        yield client

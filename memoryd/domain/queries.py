@@ -10,6 +10,7 @@ from memoryd.domain.files import Revision, Source
 MAX_RESULTS = 50
 DEFAULT_RESULTS = 6
 DEFAULT_MIN_SCORE = 0.35
+MAX_QUERY = 8000  # characters; no embedding window holds more
 
 
 class Mode(StrEnum):

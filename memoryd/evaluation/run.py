@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from functools import partial
 from typing import Protocol
 
-from memoryd.domain.queries import DEFAULT_RESULTS, MAX_RESULTS, Mode, SearchQuery, SearchResult
-from memoryd.errors import InvalidInputError
-from memoryd.evaluation.metrics import ndcg, recall, reciprocal_rank
-from memoryd.evaluation.sets import Query, RetrievalSet
+from memoryd.client import SearchResult
+from memoryd.domain.queries import DEFAULT_RESULTS, Mode
+from memoryd.evaluation.sets import Document, Query, RetrievalSet
 
-# Queries in flight at once: enough to keep two cores busy, few enough to leave each its deadline.
-_CONCURRENCY = 4
+# The order in which modes are asked. Hybrid comes first: what it leaves in a cache would make it look fast.
+_ORDER = (Mode.HYBRID, Mode.VECTOR, Mode.TEXT)
+_LINE_HITS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the product answered.
+
+    Attributes:
+        results: best first.
+        milliseconds: as the caller saw it.
+        timings: milliseconds by stage.
+        whole: nothing was degraded or stale.
+    """
+
+    results: Sequence[SearchResult]
+    milliseconds: float
+    timings: Mapping[str, float]
+    whole: bool
 
 
 class Product(Protocol):
-    """A running memoryd that holds the set's documents, one workspace a group."""
+    """A running memoryd that holds a set's documents, one workspace a group."""
 
-    async def search(self, group: str, query: SearchQuery) -> Sequence[SearchResult]:
-        """Search one group's workspace."""
+    async def search(self, group: str, text: str, mode: Mode, *, everything: bool) -> Answer:
+        """Search one group's workspace, as an agent does, or for 50 results without a score limit (`everything`)."""
         ...
 
 
@@ -35,6 +52,10 @@ class Outcome:
         line_hit: whether one of the first 5 results overlaps a span; None for a query without spans.
         answered: whether anything was returned at the default score limit.
         kept: whether a relevant document was among these.
+        top: score of the best result without a limit; 0 without results.
+        found: score of the best relevant result among the first 6 without a limit; None where there is none.
+        answer: the product's answer at its defaults.
+        whole: nothing was degraded or stale.
     """
 
     query: Query
@@ -42,90 +63,109 @@ class Outcome:
     line_hit: bool | None
     answered: bool
     kept: bool
+    top: float
+    found: float | None
+    answer: Answer
+    whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ModeReport:
-    """The figures of one mode; a share is None where the set has nothing to measure it on."""
+async def run_set(
+    product: Product,
+    data: RetrievalSet,
+    modes: Collection[Mode],
+    progress: Callable[[str, int, int], None],
+    *,
+    queries: Sequence[Query] | None = None,
+    concurrency: int = 1,
+    what: str = "search",
+) -> dict[Mode, list[Outcome]]:
+    """Ask every query in each mode; outcomes in the order of the queries, modes in the order given.
 
-    recall_at_5: float
-    ndcg_at_10: float
-    mrr_at_10: float
-    n: int
-    line_hits: float | None
-    answered_unanswerable: float | None
-    kept: float
-
-    def as_json(self) -> dict[str, float | int | None]:
-        """Name the figures as they are published."""
-        return {
-            "recall@5": self.recall_at_5,
-            "ndcg@10": self.ndcg_at_10,
-            "mrr@10": self.mrr_at_10,
-            "n": self.n,
-            "line_hits@5": self.line_hits,
-            "unanswerable_answered": self.answered_unanswerable,
-            "kept_at_default_min_score": self.kept,
-        }
+    Args:
+        product: the product.
+        data: the set.
+        modes: which legs.
+        progress: called with what is done, how much of it, and of how much.
+        queries: what to ask instead of the set's own queries.
+        concurrency: queries in flight at once; latencies are those of an idle product with 1 only.
+        what: names the work to `progress`.
+    """
+    asked = data.queries if queries is None else queries
+    judge = _Judge(data)
+    outcomes = {
+        mode: await _run_mode(product, judge, asked, mode, concurrency, partial(progress, f"{mode} {what}"))
+        for mode in _ORDER
+        if mode in modes
+    }
+    return {mode: outcomes[mode] for mode in modes}
 
 
-async def run_mode(
-    product: Product, data: RetrievalSet, mode: Mode, progress: Callable[[int, int], None]
+async def _run_mode(
+    product: Product,
+    judge: _Judge,
+    queries: Sequence[Query],
+    mode: Mode,
+    concurrency: int,
+    progress: Callable[[int, int], None],
 ) -> list[Outcome]:
-    """Ask every query in one mode; outcomes in the order of the queries."""
-    ids = {(document.group, document.path): document for document in data.documents}
-    gate = asyncio.Semaphore(_CONCURRENCY)
+    gate = asyncio.Semaphore(concurrency)
     done = 0
 
     async def ask(query: Query) -> Outcome:
         nonlocal done
         async with gate:
-            results = await product.search(
-                query.group, SearchQuery(query.text, max_results=MAX_RESULTS, min_score=0.0, mode=mode)
-            )
-            shown = await product.search(query.group, SearchQuery(query.text, max_results=DEFAULT_RESULTS, mode=mode))
+            # The one an agent would send comes first, so its time is not that of a cache.
+            shown = await product.search(query.group, query.text, mode, everything=False)
+            everything = await product.search(query.group, query.text, mode, everything=True)
         done += 1
-        progress(done, len(data.queries))
-        found = [(ids[query.group, result.path], result) for result in results]
-        relevant = data.relevant.get(query.id, frozenset())
-        spans = data.spans.get(query.id, ())
+        progress(done, len(queries))
+        return judge.outcome(query, shown, everything)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ask(query)) for query in queries]
+    return [task.result() for task in tasks]
+
+
+class _Judge:
+    """Compares answers with a set's judgements."""
+
+    def __init__(self, data: RetrievalSet) -> None:
+        self._data = data
+        self._documents = {(document.group, document.path): document for document in data.documents}
+
+    def outcome(self, query: Query, shown: Answer, everything: Answer) -> Outcome:
+        """Judge both answers to a query."""
+        relevant = self._data.relevant.get(query.id, frozenset())
+        spans = self._data.spans.get(query.id, ())
+        results = self._judged(query, everything)
         line_hit = any(
             document.id == span_document
             and result.start_line <= last + document.shift
             and first + document.shift <= result.end_line
-            for document, result in found[:5]
+            for document, result in results[:_LINE_HITS]
             for span_document, first, last in spans
         )
         return Outcome(
             query=query,
-            documents=tuple(dict.fromkeys(document.id for document, _ in found)),
+            documents=tuple(dict.fromkeys(document.id for document, _ in results)),
             line_hit=line_hit if spans else None,
-            answered=bool(shown),
-            kept=any(ids[query.group, result.path].id in relevant for result in shown),
+            answered=bool(shown.results),
+            kept=any(document.id in relevant for document, _ in self._judged(query, shown)),
+            top=everything.results[0].score if everything.results else 0.0,
+            found=next((result.score for document, result in results[:DEFAULT_RESULTS] if document.id in relevant), None),
+            answer=shown,
+            whole=shown.whole and everything.whole,
         )
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(ask(query)) for query in data.queries]
-    return [task.result() for task in tasks]
-
-
-def report(data: RetrievalSet, outcomes: Sequence[Outcome]) -> ModeReport:
-    """Average the metrics over the answerable queries, and the false answers over the others."""
-    judged = [
-        (outcome, data.relevant[outcome.query.id])
-        for outcome in outcomes
-        if outcome.query.answerable and outcome.query.id in data.relevant
-    ]
-    if not judged:
-        raise InvalidInputError(f"{data.name}: no answerable query has a judgement in qrels.tsv: nothing to measure")
-    unanswerable = [outcome for outcome in outcomes if not outcome.query.answerable]
-    line_hits = [outcome.line_hit for outcome, _ in judged if outcome.line_hit is not None]
-    return ModeReport(
-        recall_at_5=fmean(recall(outcome.documents, relevant, 5) for outcome, relevant in judged),
-        ndcg_at_10=fmean(ndcg(outcome.documents, relevant, 10) for outcome, relevant in judged),
-        mrr_at_10=fmean(reciprocal_rank(outcome.documents, relevant, 10) for outcome, relevant in judged),
-        n=len(judged),
-        line_hits=fmean(line_hits) if line_hits else None,
-        answered_unanswerable=fmean(outcome.answered for outcome in unanswerable) if unanswerable else None,
-        kept=fmean(outcome.kept for outcome, _ in judged),
-    )
+    def _judged(self, query: Query, answer: Answer) -> list[tuple[Document, SearchResult]]:
+        """Give results with their documents. A file that the set does not know is a wrong answer of its own."""
+        ignored = self._data.ignored.get(query.id, frozenset())
+        found = [
+            (
+                self._documents.get((query.group, result.path))
+                or Document(f"?{result.path}", query.group, result.path, "", 0),
+                result,
+            )
+            for result in answer.results
+        ]
+        return [(document, result) for document, result in found if document.id not in ignored]

@@ -7,7 +7,7 @@ import json
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,6 @@ import regex
 from memoryd.domain.paths import is_hidden
 from memoryd.errors import InvalidInputError
 
-# One workspace holds a set without groups.
-_SINGLE_GROUP = "all"
 # File systems take 255 bytes, and ".md" comes on top.
 _LONGEST_PART = 200
 _UNSAFE = regex.compile(r"[^\p{L}\p{N}._ -]+")
@@ -62,6 +60,7 @@ class RetrievalSet:
         queries: all of them.
         relevant: document ids by query id.
         spans: by query id: (document id, first line, last line), 1-based lines of the document's own text.
+        ignored: by query id: documents that are neither right nor wrong, and taken out of the ranking.
     """
 
     name: str
@@ -69,6 +68,7 @@ class RetrievalSet:
     queries: tuple[Query, ...]
     relevant: Mapping[str, frozenset[str]]
     spans: Mapping[str, tuple[tuple[str, int, int], ...]]
+    ignored: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def groups(self) -> list[str]:
@@ -101,10 +101,21 @@ def load(folder: Path) -> RetrievalSet:
     )
 
 
+def write(data: RetrievalSet, folder: Path) -> None:
+    """Write a set's documents as files below `folder`, a folder a group; what is there already is left untouched."""
+    for document in data.documents:
+        path = folder / document.group / document.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = document.text.encode()
+        if not path.is_file() or path.read_bytes() != content:
+            path.write_bytes(content)
+
+
 def _documents(folder: Path) -> Iterator[Document]:
     taken: set[tuple[str, str]] = set()
+    single = workspace_name(folder.resolve().name)
     for entry in _lines(folder / "corpus.jsonl", "id", "text"):
-        group, path = _group(entry), _path(entry["id"])
+        group, path = workspace_name(str(entry.get("group") or single)), _path(entry["id"])
         if (group, path) in taken:
             path = f"{path.removesuffix('.md')}-{hashlib.sha256(entry['id'].encode()).hexdigest()[:8]}.md"
         taken.add((group, path))
@@ -115,13 +126,15 @@ def _documents(folder: Path) -> Iterator[Document]:
 
 
 def _queries(folder: Path) -> Iterator[Query]:
+    single = workspace_name(folder.resolve().name)
     for entry in _lines(folder / "queries.jsonl", "id", "text"):
-        yield Query(entry["id"], _group(entry), entry["text"], bool(entry.get("answerable", True)))
+        group = workspace_name(str(entry.get("group") or single))
+        yield Query(entry["id"], group, entry["text"], bool(entry.get("answerable", True)))
 
 
-def _group(entry: Mapping[str, Any]) -> str:
-    group = _UNSAFE.sub("-", str(entry.get("group") or _SINGLE_GROUP)).lower()
-    return regex.sub(r"[^a-z0-9-]+", "-", group)[:63] or _SINGLE_GROUP
+def workspace_name(group: str) -> str:
+    """Name the workspace of a group; a set without groups is one group, named as the set."""
+    return regex.sub(r"[^a-z0-9-]+", "-", group.lower())[:63].strip("-") or "set"
 
 
 def _path(identifier: str) -> str:

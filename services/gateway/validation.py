@@ -8,11 +8,10 @@ from dataclasses import replace
 from datetime import date
 
 from memoryd.domain.paths import PathError, check_path
-from memoryd.domain.queries import MAX_RESULTS, Freshness, SearchQuery
+from memoryd.domain.queries import MAX_QUERY, MAX_RESULTS, Freshness, SearchQuery
 from memoryd.domain.tags import normal_tag
 from memoryd.errors import InvalidInputError, refuse
 
-MAX_QUERY = 8000  # characters; no embedding window holds more
 MAX_TYPED = 16
 MAX_TAGS = 16
 MAX_GLOB = 1000  # characters

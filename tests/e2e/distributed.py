@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import hashlib
-import json
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,7 +19,7 @@ from memoryd.adapters.nats.workspace import NatsWorkspace
 from memoryd.client import MemorydClient
 from memoryd.domain.names import Scope
 from memoryd.ports import Principal
-from tests.e2e.cluster import Cluster, Servers
+from tests.servers.cluster import Cluster, Servers, workspaces_variable
 from tests.e2e.deployment import WITHIN, Deployment
 from tests.servers.nats import nats_url
 from tests.servers.opensearch import opensearch_url
@@ -88,14 +87,7 @@ async def deployed(cluster: Cluster, data: Path, folders: Mapping[Scope, Path]) 
         stack.push_async_callback(log.close)
         asked = NatsWorkspace(connection, cluster.namespace, log)
         scopes = {tenants.scope(scope): folder for scope, folder in folders.items()}
-        process = cluster.workspace(
-            json.dumps(
-                [
-                    {"path": str(folder), "name": scope.workspace, "tenant": scope.tenant}
-                    for scope, folder in scopes.items()
-                ]
-            )
-        )
+        process = cluster.workspace(workspaces_variable(scopes))
         await asyncio.to_thread(process.start)
         stack.push_async_callback(asyncio.to_thread, process.stop)
         first = next(iter(folders))

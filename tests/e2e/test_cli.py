@@ -69,37 +69,6 @@ async def test_index_once(tmp_path: Path) -> None:
     assert (nothing.code, "name a folder" in nothing.err) == (1, True)
 
 
-async def test_eval_of_a_set_with_what_no_agent_would_write(tmp_path: Path) -> None:
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    documents = [
-        {"id": "kiln", "title": "Kiln", "text": "The kiln was serviced by Ambrose."},
-        {"id": "node_modules/loom", "text": "The loom was repaired by Petronella."},
-        {"id": "empty", "text": ""},
-        {"id": "broken", "text": "\0" * 500},
-    ]
-    queries = [
-        {"id": "q1", "text": "who serviced the kiln?"},
-        {"id": "q2", "text": "loom repair " * 3000},
-        {"id": "q3", "text": "what is the capital of Peru?", "answerable": False},
-    ]
-    (folder / "corpus.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in documents))
-    (folder / "queries.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in queries))
-    (folder / "qrels.tsv").write_text("q1\tkiln\t1\nq2\tnode_modules/loom\t1\n")
-    ended = await command(tmp_path / "data", "eval", folder, "--json")
-    assert ended.code == 0, ended.err
-    figures = json.loads(ended.out)
-    assert figures["set"] == "tiny"
-    for mode in ("text", "vector", "hybrid"):
-        assert {key: figures[mode][key] for key in ("recall@5", "ndcg@10", "mrr@10", "n")} == {
-            "recall@5": 1.0,
-            "ndcg@10": 1.0,
-            "mrr@10": 1.0,
-            "n": 2,
-        }
-    assert (await command(tmp_path / "data", "eval", tmp_path)).code == 2
-
-
 async def test_help_and_version(tmp_path: Path) -> None:
     for arguments in (["--help"], ["search", "--help"], ["serve", "-h"], ["model", "prepare", "--help"], ["--version"]):
         ended = await command(tmp_path, *arguments)

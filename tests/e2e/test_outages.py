@@ -14,7 +14,7 @@ import pytest
 
 from memoryd.client import MemorydClient, SearchReply
 from memoryd.errors import UnavailableError
-from tests.e2e.cluster import Cluster, Servers
+from tests.servers.cluster import Cluster, Servers
 from tests.e2e.conftest import ROD
 from tests.e2e.deployment import WITHIN, Deployment
 from tests.e2e.distributed import deployed

@@ -16,7 +16,7 @@ from memoryd.errors import UnavailableError
 from memoryd.server.lifecycle import LIVENESS
 from memoryd.server.probe import health
 from memoryd.server.settings import ServerSettings
-from tests.e2e.cluster import Cluster, Servers
+from tests.servers.cluster import Cluster, Servers
 from tests.servers.nats import NatsServer
 from tests.servers.process import free_port, server_folder
 from tests.support.eventually import eventually

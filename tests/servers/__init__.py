@@ -1,1 +1,1 @@
-"""Real servers for tests."""
+"""Real servers and processes, for tests and benchmarks."""

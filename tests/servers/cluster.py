@@ -1,7 +1,8 @@
-"""The processes of a deployment, each of which a test can stop and start again."""
+"""The processes of a deployment, each of which can be stopped and started again."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from memoryd.domain.names import Scope
 from memoryd.server.probe import health
 from memoryd.server.settings import ServerSettings
 from tests.servers.process import ServerProcess, free_port
@@ -27,14 +29,41 @@ class Servers:
     opensearch: str
 
 
-class Cluster:
-    """All processes but those of workspaces, on a namespace of their own."""
+def workspaces_variable(folders: Mapping[Scope, Path]) -> str:
+    """Give MEMORYD_WORKSPACES of a process for these folders."""
+    return json.dumps(
+        [
+            {"path": str(folder), "name": scope.workspace, "tenant": scope.tenant}
+            for scope, folder in folders.items()
+        ]
+    )
 
-    def __init__(
-        self, root: Path, namespace: str, servers: Servers, *, replicas: int = 1, more: Mapping[str, str] | None = None
+
+class Cluster:
+    """All processes but those of workspaces, on a namespace of their own.
+
+    Args:
+        root: where the logs go.
+        namespace: what the names on the servers begin with.
+        servers: NATS, Qdrant and OpenSearch.
+        replicas: processes of each service but the embedder.
+        more: environment variables beside those that all need.
+        modules: what to run instead of `services.NAME`, by name.
+    """
+
+    def __init__(  # noqa: PLR0913  (see Args)
+        self,
+        root: Path,
+        namespace: str,
+        servers: Servers,
+        *,
+        replicas: int = 1,
+        more: Mapping[str, str] | None = None,
+        modules: Mapping[str, str] | None = None,
     ) -> None:
         self.namespace, self.servers = namespace, servers
         self._root, self._numbers, self._more = root, count(), dict(more or {})
+        self._modules = dict(modules or {})
         ports = {name: [free_port() for _ in range(1 if name == "embedder" else replicas)] for name in SERVICES}
         self.addresses = {name: [f"127.0.0.1:{port}" for port in ports[name]] for name in SERVICES}
         self.processes = {
@@ -92,7 +121,7 @@ class Cluster:
 
     def _process(self, name: str, address: str, more: dict[str, str]) -> ServerProcess:
         return ServerProcess(
-            [sys.executable, "-m", f"services.{name}"],
+            [sys.executable, "-m", self._modules.get(name, f"services.{name}")],
             self._root / f"{name}-{next(self._numbers)}.log",
             lambda: health(ServerSettings(address=address)) == "SERVING",
             self.environment() | {"MEMORYD_GRPC_ADDRESS": address} | more,

@@ -1,0 +1,1 @@
+"""The same in six processes on NATS, Qdrant's wire and OpenSearch."""

@@ -1,0 +1,60 @@
+"""`python -m bench.distributed.evaluate SET…`: `memoryd eval` over the gateway of six processes that hold the sets."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import typer
+
+from bench.distributed.deployment import six_processes
+from memoryd.cli.evaluate import Compare, Concurrency, Folders, Gate, Modes, Save
+from memoryd.cli.evaluation import Plan, finish
+from memoryd.cli.output import Json, err
+from memoryd.cli.progress import bar
+from memoryd.client import MemorydClient
+from memoryd.domain.names import Scope
+from memoryd.domain.queries import Mode
+from memoryd.evaluation.evaluate import Reports, evaluate
+from memoryd.evaluation.sets import RetrievalSet, load, workspace_name, write
+from memoryd.logs import LogSettings, configure
+
+
+def main(
+    folders: Folders,
+    *,
+    mode: Modes = None,
+    concurrency: Concurrency = 1,
+    save: Save = None,
+    compare: Compare = None,
+    gate: Gate = None,
+    as_json: Json = False,
+) -> None:
+    """Evaluate sets in six processes: each set is a tenant of its own, as it is an index of its own in standalone."""
+    configure(LogSettings(level="warning"))
+    modes = mode or [Mode.TEXT, Mode.VECTOR, Mode.HYBRID]
+    reports = asyncio.run(_run([load(folder) for folder in folders], modes, concurrency))
+    raise typer.Exit(finish(reports, Plan(save=save, compare=compare, gate=gate, as_json=as_json)))
+
+
+async def _run(sets: list[RetrievalSet], modes: list[Mode], concurrency: int) -> Reports:
+    with tempfile.TemporaryDirectory(prefix="memoryd-eval-") as temporary, bar(err) as progress:
+        root = Path(temporary)
+        async with six_processes(root) as six:
+
+            @asynccontextmanager
+            async def serving(data: RetrievalSet) -> AsyncIterator[MemorydClient]:
+                place = root / "files" / data.name
+                await asyncio.to_thread(write, data, place)
+                tenant = workspace_name(data.name)
+                async with six.workspaces({Scope(tenant, group): place / group for group in data.groups}) as running:
+                    yield running.client
+
+            return await evaluate(sets, serving, modes, progress, concurrency=concurrency)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,104 @@
+"""Asking a running memoryd the queries of a set, through its public API."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from memoryd.client import MemorydClient, WorkspaceStatus
+from memoryd.domain.queries import MAX_QUERY, MAX_RESULTS, Mode
+from memoryd.errors import InvalidInputError, UnavailableError
+from memoryd.evaluation.run import Answer
+from memoryd.evaluation.sets import RetrievalSet
+
+# A query that is too long for the model's window is cut in any case: what is measured is the product's answer to it.
+_EXPECTED = frozenset({"CUT_SHORT"})
+_ATTEMPTS = 3
+_POLL = 0.25  # seconds between two looks at how far indexing is
+_STALLED = 120.0  # seconds without progress of indexing
+
+
+@dataclass(frozen=True, slots=True)
+class ServedProduct:
+    """A server that holds the set's documents.
+
+    Attributes:
+        client: of a key that covers the workspaces.
+        workspaces: the name of each group's workspace there.
+    """
+
+    client: MemorydClient
+    workspaces: Mapping[str, str]
+
+    @classmethod
+    async def find(cls, client: MemorydClient, data: RetrievalSet, workspace: str = "") -> Self:
+        """Find the workspaces of a set's groups: `workspace`, else that of the group's name, else the only one.
+
+        Raises InvalidInputError where a group has none.
+        """
+        served = [status.workspace for status in (await client.status()).workspaces]
+        found = {}
+        for group in data.groups:
+            alone = len(data.groups) == 1
+            name = workspace if workspace and alone else group
+            if name not in served and alone and not workspace and len(served) == 1:
+                name = served[0]
+            if name not in served:
+                raise InvalidInputError(
+                    f"the key covers no workspace {name!r} for {data.name} (it covers: {', '.join(served)}); "
+                    "name one with --workspace"
+                )
+            found[group] = name
+        return cls(client, found)
+
+    async def indexed(self, data: RetrievalSet, progress: Callable[[str, int, int], None]) -> list[WorkspaceStatus]:
+        """Wait until the server has indexed every document. Raises UnavailableError where it makes no progress."""
+        return [
+            await self._indexed(name, sum(document.group == group for document in data.documents), progress)
+            for group, name in self.workspaces.items()
+        ]
+
+    async def _indexed(
+        self, workspace: str, documents: int, progress: Callable[[str, int, int], None]
+    ) -> WorkspaceStatus:
+        clock = asyncio.get_running_loop().time
+        last, since = (-1, -1), clock()
+        while True:
+            (status,) = (await self.client.status(workspace=workspace)).workspaces
+            held = status.files + len(status.quarantined)
+            if held >= documents and not status.pending:
+                return status
+            progress(f"indexing {workspace}", min(held, documents), documents)
+            if last != (held, status.pending):
+                last, since = (held, status.pending), clock()
+            elif clock() - since > _STALLED:
+                raise UnavailableError(
+                    f"workspace {workspace} holds {held} of {documents} files, {status.pending} changes are pending, "
+                    "and nothing happens: does it hold the set's documents, and does the indexer run?"
+                )
+            await asyncio.sleep(_POLL)
+
+    async def search(self, group: str, text: str, mode: Mode, *, everything: bool) -> Answer:
+        """Ask, again where the answer was degraded or stale: what remains so is told by the answer."""
+        for _ in range(_ATTEMPTS - 1):
+            answer = await self._search(group, text, mode, everything=everything)
+            if answer.whole:
+                return answer
+        return await self._search(group, text, mode, everything=everything)
+
+    async def _search(self, group: str, text: str, mode: Mode, *, everything: bool) -> Answer:
+        began = time.perf_counter()
+        reply = await self.client.search(
+            # Sets hold texts as queries that no agent would ask: their beginning is what the product can take.
+            text[:MAX_QUERY],
+            workspace=self.workspaces[group],
+            mode=mode,
+            max_results=MAX_RESULTS if everything else None,
+            min_score=0.0 if everything else None,
+        )
+        milliseconds = (time.perf_counter() - began) * 1000
+        whole = not reply.stale and all(entry.reason in _EXPECTED for entry in reply.degraded)
+        return Answer(reply.results, milliseconds, reply.timings, whole=whole)
