@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NoReturn
 
+_SOONEST = 0.05  # seconds: nobody is told to come back at once to what is full
 _SHOWN = 80  # characters of a refused value that its message repeats
 
 
@@ -68,6 +69,22 @@ class ResourceExhaustedError(MemorydError):
     """A bounded queue or a quota is full: try again later."""
 
     default_reason = "RESOURCE_EXHAUSTED"
+
+    def __init__(
+        self, message: str, *, reason: str | None = None, retry_after: float | None = None, **details: str
+    ) -> None:
+        """Keep also when to try again, in seconds from now, where that can be foreseen."""
+        super().__init__(message, reason=reason, **details)
+        if retry_after is not None:
+            self.details["retry_after"] = f"{max(retry_after, _SOONEST):.3g}"
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds after which to try again."""
+        try:
+            return float(self.details["retry_after"])
+        except (KeyError, ValueError):
+            return None
 
 
 class UnavailableError(MemorydError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from google.protobuf import any_pb2
+from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc import StatusCode
 from grpc.aio import AioRpcError, Metadata
@@ -35,7 +36,10 @@ _MAX_DETAIL = 200
 
 
 def to_status(error: Exception, request_id: str) -> status_pb2.Status:
-    """Map an error to a google.rpc.Status with an ErrorInfo. What is not ours becomes INTERNAL without its text."""
+    """Map an error to a google.rpc.Status with an ErrorInfo, and a RetryInfo where it is known when to try again.
+
+    What is not ours becomes INTERNAL without its text.
+    """
     if isinstance(error, TimeoutError):
         error = errors.DeadlineExceededError("the call's deadline passed; allow it more time or ask for less")
     code = next((code for kind, code in CODES.items() if isinstance(error, kind)), StatusCode.INTERNAL)
@@ -46,9 +50,12 @@ def to_status(error: Exception, request_id: str) -> status_pb2.Status:
     info = error_details_pb2.ErrorInfo(
         reason=reason, domain=DOMAIN, metadata={key: _clip(value, _MAX_DETAIL) for key, value in details.items()}
     )
-    packed = any_pb2.Any()
-    packed.Pack(info)
-    return status_pb2.Status(code=code.value[0], message=_clip(message, _MAX_MESSAGE), details=[packed])
+    packed = [_pack(info)]
+    if isinstance(error, errors.ResourceExhaustedError) and error.retry_after is not None:
+        retry = error_details_pb2.RetryInfo()
+        retry.retry_delay.FromMilliseconds(round(error.retry_after * 1000))
+        packed.append(_pack(retry))
+    return status_pb2.Status(code=code.value[0], message=_clip(message, _MAX_MESSAGE), details=packed)
 
 
 def error_info(status: status_pb2.Status | None) -> error_details_pb2.ErrorInfo | None:
@@ -82,6 +89,12 @@ def read_error(error: AioRpcError) -> errors.MemorydError | None:
     if isinstance(request_id, str):
         sent.details["request_id"] = request_id
     return sent
+
+
+def _pack(detail: Message) -> any_pb2.Any:
+    packed = any_pb2.Any()
+    packed.Pack(detail)
+    return packed
 
 
 def _clip(text: str, limit: int) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import threading
 from bisect import bisect_left, insort
-from collections import deque
 
 from memoryd.errors import InvalidInputError, ResourceExhaustedError, UnavailableError
+from services.embedder.pace import Pace
 from services.embedder.requests import Request, Text
+from services.embedder.turns import Turns
 
 _PADDING_SHARE = 0.1
 _FREE_PADDING = 16  # tokens: a batch more costs about as much
+# Of a call's time, what may be foreseen to pass in the queue: the rest is for a pace that varies.
+_FORESEEN_SHARE = 0.5
 
 
 def _length(text: Text) -> int:
@@ -19,14 +22,15 @@ def _length(text: Text) -> int:
 
 
 class Lane:
-    """First come, first served, with the texts nearest in length as company, so that hardly anything is padding."""
+    """Tenants in turn, with the texts nearest in length as company, so that hardly anything is padding."""
 
-    def __init__(self, name: str, *, batch_tokens: int, queue_tokens: int) -> None:
+    def __init__(self, name: str, *, batch_tokens: int, queue_tokens: int, threads: int = 1) -> None:
         self.name = name
+        self.pace = Pace(threads, batch_tokens)
         self._batch_tokens, self._queue_tokens = batch_tokens, queue_tokens
         self._changed = threading.Condition()
         self._reserved = 0
-        self._by_age: deque[Text] = deque()
+        self._turns = Turns()
         self._by_length: list[Text] = []
         self._waiting: set[Text] = set()
         self._closed = False
@@ -41,10 +45,11 @@ class Lane:
         """Texts that wait for a batch."""
         return len(self._waiting)
 
-    def reserve(self, tokens: int) -> None:
-        """Count tokens in. Raises ResourceExhaustedError where they don't fit now, InvalidInputError where never.
+    def reserve(self, tokens: int, timeout: float = math.inf) -> None:
+        """Count tokens in, for a call that has `timeout` seconds.
 
-        And UnavailableError where the lane is closed.
+        Raises ResourceExhaustedError where they don't fit now or would not be embedded in time, with the seconds after
+        which to try again; InvalidInputError where they never fit; UnavailableError where the lane is closed.
         """
         with self._changed:
             self._check_open()
@@ -52,9 +57,18 @@ class Lane:
                 raise InvalidInputError(
                     f"the call has about {tokens} tokens, a lane takes {self._queue_tokens}: send fewer texts a call"
                 )
-            if self._reserved + tokens > self._queue_tokens:
+            over = self._reserved + tokens - self._queue_tokens
+            if over > 0:
                 raise ResourceExhaustedError(
-                    f"the {self.name} lane is full ({self._reserved} of {self._queue_tokens} tokens): try again later"
+                    f"the {self.name} lane is full ({self._reserved} of {self._queue_tokens} tokens): try again later",
+                    retry_after=self.pace.seconds(over),
+                )
+            late = self.pace.seconds(self._reserved + tokens) - timeout * _FORESEEN_SHARE
+            if self._reserved and late > 0:  # alone it is tried: so the pace is measured again, too
+                raise ResourceExhaustedError(
+                    f"the {self.name} lane has {self._reserved} tokens to embed first, too many for this call's "
+                    f"{timeout:.3g} s: try again later",
+                    retry_after=late,
                 )
             self._reserved += tokens
 
@@ -67,8 +81,8 @@ class Lane:
         """Queue a request's texts. Raises UnavailableError where the lane is closed."""
         with self._changed:
             self._check_open()
+            self._turns.add(request)
             for text in request.texts:
-                self._by_age.append(text)
                 insort(self._by_length, text, key=_length)
             self._waiting.update(request.texts)
             self._changed.notify_all()
@@ -79,16 +93,16 @@ class Lane:
             gone = self._waiting.intersection(request.texts)
             if gone:
                 self._waiting -= gone
-                self._by_age = deque(text for text in self._by_age if text in self._waiting)
                 self._by_length = [text for text in self._by_length if text in self._waiting]
 
     def take(self) -> list[Text] | None:
         """Wait for a batch; None where the lane is closed. Every text of it was still wanted just now."""
         with self._changed:
             while not self._closed:
-                while self._by_age:
-                    batch = [text for text in self._next() if not text.request.over]
+                while (first := self._turns.next(self._waiting)) is not None:
+                    batch = [text for text in self._with_company(first) if not text.request.over]
                     if batch:
+                        self._turns.charge(batch)
                         return batch
                 self._changed.wait()
             return None
@@ -98,19 +112,15 @@ class Lane:
         with self._changed:
             self._closed = True
             left = list({text.request for text in self._waiting})
-            self._by_age.clear()
             self._by_length.clear()
             self._waiting.clear()
             self._changed.notify_all()
             return left
 
-    def _next(self) -> list[Text]:
-        """Take the oldest text and those nearest in length that fit into the budget with it."""
-        oldest = self._by_age.popleft()
-        if oldest not in self._waiting:
-            return []
-        texts, size = self._by_length, _length(oldest)
-        low = texts.index(oldest, bisect_left(texts, size, key=_length))
+    def _with_company(self, first: Text) -> list[Text]:
+        """Take a text and those nearest in length that fit into the budget with it."""
+        texts, size = self._by_length, _length(first)
+        low = texts.index(first, bisect_left(texts, size, key=_length))
         high, tokens = low + 1, size
         while low or high < len(texts):
             down = size - _length(texts[low - 1]) if low else math.inf

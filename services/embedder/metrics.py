@@ -39,6 +39,17 @@ class EmbedderMetrics:
         self.batch_seconds = Histogram(
             "memoryd_embedder_batch_seconds", "Time of one batch.", ["lane"], buckets=_SECONDS, registry=registry
         )
+        self.batch_tokens = Histogram(
+            "memoryd_embedder_batch_tokens",
+            "Tokens of one batch, without padding.",
+            ["lane"],
+            buckets=(16, 64, 128, 256, 384, 512, 1024, 2048, 4096, 8192, 16_384),
+            registry=registry,
+        )
+        self.texts = Counter("memoryd_embedder_texts", "Texts embedded.", ["lane"], registry=registry)
+        self.worker_deaths = Counter(
+            "memoryd_embedder_worker_deaths", "Threads that died and were replaced.", ["lane"], registry=registry
+        )
         self.batch_failures = Counter(
             "memoryd_embedder_batch_failures",
             "Batches that raised.",

@@ -16,15 +16,17 @@ TokenIds = Sequence[int]
 class Request:
     """One call: filled text by text from worker threads, awaited on its loop."""
 
-    def __init__(self, ids: Sequence[TokenIds], dimensions: int, deadline: float) -> None:
+    def __init__(self, ids: Sequence[TokenIds], dimensions: int, deadline: float, *, tenant: str = "") -> None:
         """Begin to wait.
 
         Args:
             ids: token ids of each text.
             dimensions: length of a vector.
             deadline: after which nothing more is computed, on the clock of time.monotonic.
+            tenant: whose texts they are: tenants share a lane fairly.
         """
         self.texts = [Text(self, index, each) for index, each in enumerate(ids)]
+        self.tenant = tenant
         self.tokens = sum(len(each) for each in ids)
         self.created = time.monotonic()
         self.first_batch: float | None = None

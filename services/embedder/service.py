@@ -49,8 +49,12 @@ class EmbedderService:
         self._rerank = (
             RerankQueue(reranker, batch=settings.rerank_batch, waiting=settings.rerank_queue) if reranker else None
         )
+        threads = {Lane.QUERY: 1, Lane.BULK: settings.bulk_threads or _cores()}
         self._queues = {
-            lane: Queue(lane, batch_tokens=settings.batch_tokens, queue_tokens=settings.queue_tokens) for lane in Lane
+            lane: Queue(
+                lane, batch_tokens=settings.batch_tokens, queue_tokens=settings.queue_tokens, threads=threads[lane]
+            )
+            for lane in Lane
         }
         for lane, queue in self._queues.items():
             self._metrics.reserved.labels(lane).set_function(partial(getattr, queue, "reserved"))
@@ -62,7 +66,7 @@ class EmbedderService:
                 self._queues[Lane.BULK],
                 engine,
                 self._metrics,
-                threads=settings.bulk_threads or _cores(),
+                threads=threads[Lane.BULK],
                 probe=probe,
                 nice=settings.bulk_nice,
             ),
@@ -134,7 +138,7 @@ class EmbedderService:
         deadline = time.monotonic() + timeout
         estimate = sum(len(text) if text.isascii() else len(text.encode(errors="replace")) for text in texts)
         reserved = estimate // _BYTES_A_TOKEN
-        queue.reserve(reserved)
+        queue.reserve(reserved, timeout)
         request = None
         try:
             async with asyncio.timeout(timeout):

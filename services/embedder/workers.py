@@ -17,6 +17,8 @@ from services.embedder.lane import Lane
 from services.embedder.metrics import EmbedderMetrics
 from services.embedder.requests import Request, Text
 
+_BEFORE_REPLACEMENT = 0.1  # seconds: what kills each thread at its start must not take all of a core
+
 _log = structlog.get_logger(__name__)
 
 
@@ -37,10 +39,7 @@ class Workers:
             nice: how far they give way to other threads.
         """
         self._lane, self._engine, self._metrics, self._probe, self._nice = lane, engine, metrics, probe, nice
-        self._threads = [
-            threading.Thread(target=self._run, name=f"embedder-{lane.name}-{index}", daemon=True)
-            for index in range(threads)
-        ]
+        self._threads = [self._thread() for _ in range(threads)]
 
     def start(self) -> None:
         """Start the threads."""
@@ -50,12 +49,35 @@ class Workers:
     def join(self, seconds: float) -> None:
         """Wait until the batches that run are done and the threads have ended; the lane must be closed."""
         end = time.monotonic() + seconds
-        for thread in self._threads:
-            thread.join(max(0.0, end - time.monotonic()))
+        while alive := [thread for thread in self._threads if thread.is_alive()]:
+            if (left := end - time.monotonic()) <= 0:
+                return
+            alive[0].join(left)
+
+    def _thread(self) -> threading.Thread:
+        return threading.Thread(target=self._live, name=f"embedder-{self._lane.name}", daemon=True)
+
+    def _live(self) -> None:
+        """Serve the lane until it is closed; what this thread dies of, another one takes its place after."""
+        try:
+            self._give_way()
+            self._run()
+        except BaseException:  # noqa: BLE001  (whatever ends a thread must not end the lane)
+            _log.exception("embedder worker died and is replaced", lane=self._lane.name)
+            self._metrics.worker_deaths.labels(self._lane.name).inc()
+            time.sleep(_BEFORE_REPLACEMENT)
+            thread = self._thread()
+            self._threads[self._threads.index(threading.current_thread())] = thread
+            thread.start()
+
+    def _give_way(self) -> None:
+        if self._nice:  # Linux: each thread has its own niceness
+            try:
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _niceness() + self._nice)
+            except OSError as error:
+                _log.warning("bulk threads can't give way to others", error=error.strerror)
 
     def _run(self) -> None:
-        if self._nice:  # Linux: each thread has its own niceness
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._nice)
         while (batch := self._lane.take()) is not None:
             try:
                 self._observe_queue(batch)
@@ -106,8 +128,11 @@ class Workers:
         ids = [text.ids for text in batch]
         began = time.perf_counter()
         vectors = self._engine.encode(ids)
-        lane, tokens = self._lane.name, sum(map(len, ids))
-        self._metrics.batch_seconds.labels(lane).observe(time.perf_counter() - began)
+        lane, tokens, seconds = self._lane.name, sum(map(len, ids)), time.perf_counter() - began
+        self._lane.pace.note(tokens, seconds)
+        self._metrics.batch_seconds.labels(lane).observe(seconds)
+        self._metrics.batch_tokens.labels(lane).observe(tokens)
+        self._metrics.texts.labels(lane).inc(len(ids))
         self._metrics.tokens.labels(lane).inc(tokens)
         self._metrics.padding.labels(lane).inc(len(ids) * max(map(len, ids)) - tokens)
         if not np.isfinite(vectors).all():
@@ -123,6 +148,10 @@ class Workers:
         if request.first_batch is None:
             request.first_batch = now
             self._metrics.queue_seconds.labels(self._lane.name).observe(now - request.created)
+
+
+def _niceness() -> int:
+    return os.getpriority(os.PRIO_PROCESS, os.getpid())
 
 
 def _engine_failed(error: BaseException) -> UnavailableError:

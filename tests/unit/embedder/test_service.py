@@ -19,6 +19,7 @@ from memoryd.errors import (
 )
 from memoryd.ports import Embeddings, Lane, TextKind
 from services.embedder.metrics import EmbedderMetrics
+from services.embedder.requests import Text
 from services.embedder.service import EmbedderService
 from services.embedder.settings import EmbedderSettings
 from tests.support.engine import DIMENSIONS, FakeEngine, vector_of
@@ -277,6 +278,39 @@ async def test_a_call_of_many_texts_is_served(engine: FakeEngine, texts: int) ->
         await service.close()
     assert np.array_equal(many.vectors, expected(engine, numbered))
     assert one.vectors.shape == (1, DIMENSIONS)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("boom"), SystemExit(1)], ids=["error", "exit"])
+async def test_a_worker_that_dies_is_replaced_and_counted(
+    service: EmbedderService, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    queue = service._queues[Lane.BULK]  # noqa: SLF001  (a thread between two batches can be hit in no other way)
+    take, deaths = queue.take, iter([error])
+
+    def dies() -> list[Text] | None:
+        for death in deaths:
+            raise death
+        return take()
+
+    monkeypatch.setattr(queue, "take", dies)
+    await embed(service, ["wakes the thread"])
+    assert (await embed(service, ["after"])).vectors.shape == (1, DIMENSIONS)
+    assert registry.get_sample_value("memoryd_embedder_worker_deaths_total", {"lane": Lane.BULK}) == 1
+
+
+async def test_threads_that_may_not_give_way_serve_all_the_same(
+    engine: FakeEngine, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: int) -> None:
+        raise PermissionError(1, "not permitted")
+
+    monkeypatch.setattr("os.setpriority", refused)
+    service = EmbedderService(engine, settings(), metrics=EmbedderMetrics(registry))
+    try:
+        await service.start()
+        assert registry.get_sample_value("memoryd_embedder_worker_deaths_total", {"lane": Lane.BULK}) is None
+    finally:
+        await service.close()
 
 
 async def test_closing_answers_who_waits(

@@ -1,5 +1,5 @@
 import pytest
-from google.rpc import status_pb2
+from google.rpc import error_details_pb2, status_pb2
 from grpc import StatusCode
 
 from memoryd import errors
@@ -51,6 +51,18 @@ def test_what_is_not_for_callers_shows_them_the_request_id_only(error: Exception
     info = error_info(status)
     assert info is not None
     assert (info.reason, dict(info.metadata)) == ("INTERNAL", {})
+
+
+def test_when_to_try_again_is_told_in_the_standard_form_too() -> None:
+    status = to_status(errors.ResourceExhaustedError("full", retry_after=1.25), "r")
+    retry = error_details_pb2.RetryInfo()
+    assert status.details[1].Unpack(retry)
+    assert retry.retry_delay.ToMilliseconds() == 1250
+    error = to_error(StatusCode.RESOURCE_EXHAUSTED, status.message, error_info(status))
+    assert isinstance(error, errors.ResourceExhaustedError)
+    assert error.retry_after == 1.25
+    assert errors.ResourceExhaustedError("full", retry_after=0.0).retry_after == 0.05
+    assert errors.ResourceExhaustedError("full").retry_after is None
 
 
 def test_a_timeout_is_a_deadline() -> None:
