@@ -36,7 +36,7 @@ Gate = Annotated[
 _TIMEOUT = 60.0
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913  (one parameter an option)
     folders: Folders,
     *,
     mode: Modes = None,

@@ -93,7 +93,10 @@ def load(path: Path) -> Run:
 
 
 def with_saved(saved: Run, run: Run) -> list[Comparison]:
-    """Compare each set and mode that both have, then all sets pooled. Raises InvalidInputError where they share none."""
+    """Compare each set and mode that both have, then all sets pooled.
+
+    Raises InvalidInputError where they share none.
+    """
     shared = [name for name in run if name in saved]
     modes = [mode for mode in Mode if any(mode in run[name] and mode in saved[name] for name in shared)]
     found = []
@@ -125,9 +128,7 @@ def _pooled(sets: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     return {f"{name}\n{query}": value for name, values in sets.items() for query, value in values.items()}
 
 
-def _paired(
-    what: str, names: tuple[str, str], before: Mapping[str, float], after: Mapping[str, float]
-) -> Comparison:
+def _paired(what: str, names: tuple[str, str], before: Mapping[str, float], after: Mapping[str, float]) -> Comparison:
     both = [query for query in before if query in after]
     differences = [after[query] - before[query] for query in both]
     low, high = interval(differences)

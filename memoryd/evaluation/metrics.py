@@ -1,4 +1,4 @@
-"""Metrics of rankings (binary judgements, as trec_eval defines them: checked against pytrec_eval in the tests) and of scores."""
+"""Metrics of rankings and of scores: binary judgements, as trec_eval defines them, checked against it in the tests."""
 
 from __future__ import annotations
 

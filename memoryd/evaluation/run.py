@@ -152,7 +152,9 @@ class _Judge:
             answered=bool(shown.results),
             kept=any(document.id in relevant for document, _ in self._judged(query, shown)),
             top=everything.results[0].score if everything.results else 0.0,
-            found=next((result.score for document, result in results[:DEFAULT_RESULTS] if document.id in relevant), None),
+            found=next(
+                (result.score for document, result in results[:DEFAULT_RESULTS] if document.id in relevant), None
+            ),
             answer=shown,
             whole=shown.whole and everything.whole,
         )

@@ -19,8 +19,8 @@ from memoryd.adapters.nats.workspace import NatsWorkspace
 from memoryd.client import MemorydClient
 from memoryd.domain.names import Scope
 from memoryd.ports import Principal
-from tests.servers.cluster import Cluster, Servers, workspaces_variable
 from tests.e2e.deployment import WITHIN, Deployment
+from tests.servers.cluster import Cluster, Servers, workspaces_variable
 from tests.servers.nats import nats_url
 from tests.servers.opensearch import opensearch_url
 from tests.servers.process import once, server_folder

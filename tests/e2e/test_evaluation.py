@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import AsyncExitStack, asynccontextmanager
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from memoryd.client import MemorydClient

@@ -14,10 +14,10 @@ import pytest
 
 from memoryd.client import MemorydClient, SearchReply
 from memoryd.errors import UnavailableError
-from tests.servers.cluster import Cluster, Servers
 from tests.e2e.conftest import ROD
 from tests.e2e.deployment import WITHIN, Deployment
 from tests.e2e.distributed import deployed
+from tests.servers.cluster import Cluster, Servers
 from tests.servers.nats import NatsServer
 from tests.servers.opensearch import opensearch
 from tests.servers.process import ServerProcess, server_folder

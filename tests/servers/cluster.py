@@ -32,10 +32,7 @@ class Servers:
 def workspaces_variable(folders: Mapping[Scope, Path]) -> str:
     """Give MEMORYD_WORKSPACES of a process for these folders."""
     return json.dumps(
-        [
-            {"path": str(folder), "name": scope.workspace, "tenant": scope.tenant}
-            for scope, folder in folders.items()
-        ]
+        [{"path": str(folder), "name": scope.workspace, "tenant": scope.tenant} for scope, folder in folders.items()]
     )
 
 
@@ -51,7 +48,7 @@ class Cluster:
         modules: what to run instead of `services.NAME`, by name.
     """
 
-    def __init__(  # noqa: PLR0913  (see Args)
+    def __init__(
         self,
         root: Path,
         namespace: str,

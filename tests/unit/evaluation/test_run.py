@@ -70,7 +70,9 @@ async def test_an_ignored_document_is_no_answer_at_all() -> None:
 
 
 async def test_what_the_default_limit_keeps_and_what_it_answers_in_vain() -> None:
-    figures = await reported({"one": [("a.md", 1, 1, 0.3)], "two": [("b.md", 1, 1, 0.8)], "none": [("b.md", 1, 1, 0.5)]})
+    figures = await reported(
+        {"one": [("a.md", 1, 1, 0.3)], "two": [("b.md", 1, 1, 0.8)], "none": [("b.md", 1, 1, 0.5)]}
+    )
     assert figures.kept == 0.5
     assert figures.values["recall@5"] == {"one": 1.0, "two": 0.5}
     assert figures.abstention.answered == {"unanswerable": 1.0}

@@ -1,0 +1,1 @@
+"""What every file log does: one suite, run on each adapter."""
