@@ -118,7 +118,9 @@ class MemorySearchRequest(_message.Message):
 
     @_builtins.property
     def typed(self) -> _containers.RepeatedCompositeFieldContainer[Global___TypedQuery]:
-        """Sub-queries that the caller's own model wrote, searched beside `query`."""
+        """At most 16 sub-queries that the caller's own model wrote, searched beside `query`: they raise what they find, and
+        lower nothing. One whose leg `mode` leaves out is not run.
+        """
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -240,7 +242,7 @@ class TypedQuery(_message.Message):
     kind: Global___TypedQuery.Kind.ValueType
     """Required."""
     text: _builtins.str
-    """Required, not blank."""
+    """Required, not blank, at most 2,000 characters."""
     def __init__(
         self,
         *,

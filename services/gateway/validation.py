@@ -13,6 +13,7 @@ from memoryd.domain.tags import normal_tag
 from memoryd.errors import InvalidInputError, refuse
 
 MAX_TYPED = 16
+MAX_TYPED_TEXT = 2000  # characters
 MAX_TAGS = 16
 MAX_GLOB = 1000  # characters
 MAX_WAIT = 30.0  # seconds
@@ -32,7 +33,7 @@ def checked_query(query: SearchQuery) -> SearchQuery:
     if len(query.typed) > MAX_TYPED:
         refuse("typed", len(query.typed), f"sub-queries are too many; at most {MAX_TYPED} are allowed")
     for index, typed in enumerate(query.typed):
-        _text(f"typed[{index}].text", typed.text)
+        _text(f"typed[{index}].text", typed.text, MAX_TYPED_TEXT)
     return replace(
         query,
         path_prefix=_below("path_prefix", query.path_prefix),
@@ -50,11 +51,11 @@ def checked_path(field: str, path: str) -> str:
         raise InvalidInputError(f"{field}: {error}", field=field, rule=error.rule) from error
 
 
-def _text(field: str, text: str) -> None:
+def _text(field: str, text: str, most: int = MAX_QUERY) -> None:
     if not text.strip():
         refuse(field, text, "is blank; say what to look for")
-    if len(text) > MAX_QUERY:
-        refuse(field, len(text), f"characters are too many; at most {MAX_QUERY} are allowed")
+    if len(text) > most:
+        refuse(field, len(text), f"characters are too many; at most {most} are allowed")
 
 
 def _within(field: str, value: float, low: float, high: float) -> None:

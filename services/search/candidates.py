@@ -43,7 +43,7 @@ async def gather(
     """
     cosines: dict[str, float] = {hit.chunk.id: hit.score for hit in found.vector or ()}
     bm25: Mapping[str, float] = {hit.chunk.id: hit.score for hit in found.text or ()}
-    chunks = {hit.chunk.id: hit.chunk for hit in (*(found.vector or ()), *(found.text or ()))}
+    chunks = {hit.chunk.id: hit.chunk for hit in (*(found.vector or ()), *(found.text or ()), *found.more)}
     missing = [identifier for identifier in chunks if identifier not in cosines]
     embedding = found.embedding
     if missing and found.vector is not None and embedding is not None:

@@ -9,17 +9,43 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.domain.names import Scope
-from memoryd.domain.queries import MAX_RESULTS, Mode, SearchQuery, Stage
+from memoryd.domain.queries import MAX_RESULTS, Mode, Stage
 from memoryd.domain.text import QueryWord, term_weights
 from memoryd.ports import Embedder, Filter, Hit, Lane, QueryTerm, TextKind, TextStore, VectorStore
 from services.search.settings import SearchSettings
 from services.search.stages import Stages
-from services.search.visibility import Visible, index_filter
+from services.search.visibility import Visible
 from services.search.window import beginning
 
 CUT_SHORT = "CUT_SHORT"
 """Reason of a stage that took only the beginning of a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What the legs look for.
+
+    Attributes:
+        text: of any length; what the model's window does not hold is left out.
+        mode: the legs to run.
+        words: of the text, for the text leg.
+        kind: what the text is to the model.
+        main: the caller's own query, not one of its sub-queries.
+    """
+
+    text: str
+    mode: Mode
+    words: Sequence[QueryWord]
+    kind: TextKind = TextKind.QUERY
+    main: bool = True
+
+    def without(self, leg: Mode) -> str:
+        """Say what is done where a leg fails."""
+        if not self.main:
+            return "the search without this sub-query"
+        if self.mode is leg:
+            return "nothing"
+        return f"the {Mode.TEXT if leg is Mode.VECTOR else Mode.VECTOR} leg alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +56,13 @@ class Found:
         vector: visible hits by cosine; None where the leg did not run or failed.
         text: visible hits by BM25; None likewise.
         embedding: the query's vector, shape (dimensions,); None where there is none.
+        more: visible chunks that neither leg found, but a sub-query did: they are compared with the query as well.
     """
 
     vector: list[Hit] | None
     text: list[Hit] | None
     embedding: NDArray[np.float32] | None
+    more: Sequence[Hit] = ()
 
     @property
     def mode(self) -> Mode:
@@ -53,30 +81,27 @@ class Legs:
     texts: TextStore
     settings: SearchSettings
 
-    async def run(
-        self, scope: Scope, query: SearchQuery, words: Sequence[QueryWord], visible: Visible, stages: Stages
-    ) -> Found:
-        """Run the legs that the query's mode asks for."""
-        where = await index_filter(scope, visible)
+    async def run(self, ask: Ask, where: Filter, visible: Visible, stages: Stages) -> Found:
+        """Run the legs that are asked for."""
         async with asyncio.TaskGroup() as group:
-            vector = group.create_task(self._vector(query, where, visible, stages))
-            text = group.create_task(self._text(query, words, where, visible, stages))
+            vector = group.create_task(self._vector(ask, where, visible, stages))
+            text = group.create_task(self._text(ask, where, visible, stages))
         hits, embedding = vector.result()
         return Found(vector=hits, text=text.result(), embedding=embedding)
 
     async def _vector(
-        self, query: SearchQuery, where: Filter, visible: Visible, stages: Stages
+        self, ask: Ask, where: Filter, visible: Visible, stages: Stages
     ) -> tuple[list[Hit] | None, NDArray[np.float32] | None]:
-        if query.mode is Mode.TEXT:
+        if ask.mode is Mode.TEXT:
             return None, None
-        instead = "nothing" if query.mode is Mode.VECTOR else "the text leg alone"
+        instead = ask.without(Mode.VECTOR)
 
         async def embed(seconds: float) -> NDArray[np.float32]:
-            text = await beginning(self.embedder, query.text)
-            if len(text) < len(query.text):
+            text = await beginning(self.embedder, ask.text, ask.kind)
+            if len(text) < len(ask.text):
                 of_it = f"the vector leg on its first {len(text)} characters"
                 stages.note(Stage.EMBED, CUT_SHORT, "the query is longer than the model's window", of_it)
-            embeddings = await self.embedder.embed([text], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=seconds)
+            embeddings = await self.embedder.embed([text], kind=ask.kind, lane=Lane.QUERY, timeout=seconds)
             vector: NDArray[np.float32] = embeddings.vectors[0]
             return vector
 
@@ -90,13 +115,11 @@ class Legs:
         hits = await stages.run(Stage.VECTOR, leg, share=self.settings.leg_share, instead=instead)
         return hits, embedding
 
-    async def _text(
-        self, query: SearchQuery, words: Sequence[QueryWord], where: Filter, visible: Visible, stages: Stages
-    ) -> list[Hit] | None:
-        if query.mode is Mode.VECTOR:
+    async def _text(self, ask: Ask, where: Filter, visible: Visible, stages: Stages) -> list[Hit] | None:
+        if ask.mode is Mode.VECTOR:
             return None
-        instead = "nothing" if query.mode is Mode.TEXT else "the vector leg alone"
-        terms = query_terms(words)
+        instead = ask.without(Mode.TEXT)
+        terms = query_terms(ask.words)
 
         async def leg(_: float) -> list[Hit]:
             return await self._enough(lambda limit: self.texts.search(terms, where, limit), visible)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memoryd.domain.mmr import diversify
 from memoryd.domain.names import Scope
@@ -20,15 +21,17 @@ from memoryd.domain.queries import (
     Stage,
 )
 from memoryd.domain.scores import Scored, decay, rank
+from memoryd.domain.subqueries import blend
 from memoryd.domain.text import QueryWord, analyze_query
 from memoryd.errors import UnavailableError, UnimplementedError
 from memoryd.ports import Embedder, FileLog, Manifest, TextStore, VectorStore
 from services.search.candidates import gather, word_weights
-from services.search.legs import Found, Legs
+from services.search.legs import Ask, Found, Legs
 from services.search.results import result
 from services.search.settings import SearchSettings
 from services.search.stages import Stages
-from services.search.visibility import Visible
+from services.search.subqueries import found_by, run_subqueries
+from services.search.visibility import Visible, index_filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +59,32 @@ class SearchService:
         pending = await self.log.pending(self.consumer, scope)
         view = await self.manifest.view(scope)
         visible = Visible(view, query)
+        where = await index_filter(scope, visible)
         words = analyze_query(query.text)
         legs = Legs(self.embedder, self.vectors, self.texts, self.settings)
-        found = await legs.run(scope, query, words, visible, stages)
+        async with asyncio.TaskGroup() as group:
+            main = group.create_task(legs.run(Ask(query.text, query.mode, words), where, visible, stages))
+            sub = group.create_task(run_subqueries(legs, query, where, visible, stages))
+        subqueries = sub.result()
+        found = replace(main.result(), more=found_by(subqueries))
         if found.vector is None and found.text is None:
             raise UnavailableError(
                 "no search leg answered: "
                 + "; ".join(f"{d.stage}: {d.detail}" for d in stages.degraded)
                 + ". Try again; `memoryd status` shows what is down."
             )
-        scored = await self._score(scope, query, words, visible, found, stages)
+        scored = await self._score(scope, words, visible, found, stages)
+        if subqueries:
+            others = [await self._score(scope, each.ask.words, visible, each.found, stages) for each in subqueries]
+            scored = blend(scored, others)
+        scored = self._decayed(scored, query, stages)
         kept = await self._withhold(scope, [item for item in scored if item.score >= query.min_score], query)
         kept = (await self._diverse(kept, query, stages))[: query.max_results]
         cited = query.citations is CitationMode.ON or (
             query.citations is CitationMode.AUTO and query.chat is Chat.DIRECT
         )
-        terms = {term for word in words for term in word.terms}
+        asked = [*words, *(word for each in subqueries for word in each.ask.words)]
+        terms = {term for word in asked for term in word.terms}
         return SearchAnswer(
             results=tuple(result(item, terms, cited=cited, explain=query.explain) for item in kept),
             mode=found.mode,
@@ -101,13 +114,7 @@ class SearchService:
             await self.manifest.wait(scope, view.sequence, left)
 
     async def _score(
-        self,
-        scope: Scope,
-        query: SearchQuery,
-        words: Sequence[QueryWord],
-        visible: Visible,
-        found: Found,
-        stages: Stages,
+        self, scope: Scope, words: Sequence[QueryWord], visible: Visible, found: Found, stages: Stages
     ) -> list[Scored]:
         began = time.monotonic()
         model = await self._model() if found.vector is not None else None
@@ -119,11 +126,15 @@ class SearchService:
             related=model.related if model else 1.0,
         )
         stages.add(Stage.FUSE, time.monotonic() - began)
-        if query.decay_half_life_days is not None:
-            began = time.monotonic()
-            today = time.strftime("%Y-%m-%d", time.gmtime())
-            scored = decay(scored, query.decay_half_life_days, today, query.min_score)
-            stages.add(Stage.DECAY, time.monotonic() - began)
+        return scored
+
+    def _decayed(self, scored: list[Scored], query: SearchQuery, stages: Stages) -> list[Scored]:
+        if query.decay_half_life_days is None:
+            return scored
+        began = time.monotonic()
+        today = time.strftime("%Y-%m-%d", time.gmtime())
+        scored = decay(scored, query.decay_half_life_days, today, query.min_score)
+        stages.add(Stage.DECAY, time.monotonic() - began)
         return scored
 
     async def _withhold(self, scope: Scope, scored: list[Scored], query: SearchQuery) -> list[Scored]:
@@ -160,7 +171,6 @@ class SearchService:
 def refuse_unserved(query: SearchQuery) -> None:
     """Refuse, by name, the fields of the contract that this version does not serve."""
     unserved = {
-        "typed": bool(query.typed),
         "rerank=on": query.rerank is Rerank.ON,
     }
     for name, used in unserved.items():

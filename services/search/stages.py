@@ -68,6 +68,8 @@ class Stages:
         STAGE_SECONDS.labels(stage.value).observe(seconds)
 
     def note(self, stage: Stage, reason: str, detail: str, instead: str) -> None:
-        """Report a stage that did not do what was asked of it."""
+        """Report a stage that did not do what was asked of it; what several sub-queries met is reported once."""
         STAGE_DEGRADED.labels(stage.value, reason).inc()
-        self.degraded.append(Degraded(stage=stage, reason=reason, detail=detail, instead=instead))
+        entry = Degraded(stage=stage, reason=reason, detail=detail, instead=instead)
+        if entry not in self.degraded:
+            self.degraded.append(entry)

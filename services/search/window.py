@@ -8,7 +8,7 @@ from bisect import bisect_right
 from memoryd.ports import Embedder, TextKind
 
 
-async def beginning(embedder: Embedder, text: str) -> str:
+async def beginning(embedder: Embedder, text: str, kind: TextKind) -> str:
     """Give as much of a query, from its start, as the model's window holds: nearly always all of it."""
     window = (await embedder.info()).window
     if len(text) <= window // 4:  # counting costs time, and hardly any character is four tokens
@@ -16,7 +16,7 @@ async def beginning(embedder: Embedder, text: str) -> str:
     tokenizer = await embedder.tokenizer()
 
     def tokens(end: int) -> int:
-        return tokenizer.count([text[:end]], TextKind.QUERY)[0]
+        return tokenizer.count([text[:end]], kind)[0]
 
     def end() -> int:
         if tokens(len(text)) <= window:

@@ -56,6 +56,11 @@ REVISION = Revision(1, 1)
         pytest.param({"freshness": Freshness("../a.md", REVISION)}, "freshness.path: the path", id="freshness-path"),
         pytest.param({"typed": (TypedQuery(TypedKind.VEC, " "),)}, "typed[0].text: ' ' is blank", id="typed-blank"),
         pytest.param(
+            {"typed": (TypedQuery(TypedKind.LEX, "x" * 2001),)},
+            "typed[0].text: 2001 characters are too many; at most 2000 are allowed",
+            id="typed-long",
+        ),
+        pytest.param(
             {"typed": (TypedQuery(TypedKind.VEC, "x"),) * 17},
             "typed: 17 sub-queries are too many; at most 16 are allowed",
             id="typed",

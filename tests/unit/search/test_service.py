@@ -14,7 +14,7 @@ from memoryd.domain.chunks import Chunk, chunk_id, text_hash
 from memoryd.domain.files import FileKey, Revision, Source
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Listed, Outline, WorkspaceView
-from memoryd.domain.queries import Chat, Freshness, Mode, SearchAnswer, SearchQuery, Stage
+from memoryd.domain.queries import Chat, Freshness, Mode, SearchAnswer, SearchQuery, Stage, TypedKind, TypedQuery
 from memoryd.domain.text import analyze
 from memoryd.errors import DeadlineExceededError, MemorydError, UnavailableError
 from memoryd.ports import EmbeddedChunk, Filter, Hit, QueryTerm
@@ -285,3 +285,36 @@ async def test_withheld_results_take_no_place(world: World) -> None:
     world.manifest.view = view  # type: ignore[method-assign]  # what a commit between the two reads does
     (result,) = (await world.search(chat=Chat.GROUP, max_results=1)).results
     assert result.path != first
+
+
+async def test_sub_queries_raise_what_they_find_and_lower_nothing(world: World) -> None:
+    for number in range(70):
+        await world.put(f"other-{number}.md", f"tram {number}")
+    await world.put("d.md", "the airship moors at the pylon")
+    plain = {result.path: result.score for result in (await world.search("zebra", max_results=50)).results}
+    typed = {
+        TypedKind.LEX: "airship pylon",
+        TypedKind.VEC: "the airship moors at the pylon",  # FakeEmbedder: texts are alike where they are equal
+        TypedKind.HYDE: "the airship moors at the pylon",
+    }
+    for kind, text in typed.items():
+        answer = await world.search("zebra", max_results=50, typed=(TypedQuery(kind, text),), explain=True)
+        (found,) = (result for result in answer.results if result.path == "d.md")
+        assert found.score > max(plain.get("d.md", 0.0), 0.33), kind
+        assert any(step.startswith("sub-queries: ") for step in found.explanation)
+        assert all(result.score >= plain.get(result.path, 0.0) for result in answer.results)
+        assert answer.degraded == ()
+
+
+async def test_sub_queries_of_a_leg_that_the_mode_leaves_out_are_not_run(world: World) -> None:
+    typed = (TypedQuery(TypedKind.VEC, "a tram"), TypedQuery(TypedKind.HYDE, "a bus"))
+    await world.search(typed=typed, mode=Mode.TEXT)
+    assert world.embedder.calls == 0
+
+
+async def test_sub_queries_fail_alone(world: World) -> None:
+    world.embedder.fault = lambda texts: UnavailableError("down") if "a tram" in texts[0] else None
+    typed = tuple(TypedQuery(TypedKind.VEC, f"a tram {number}") for number in range(3))
+    answer = await world.search(typed=typed)
+    assert only(answer) == (Stage.EMBED, "UNAVAILABLE", "the search without this sub-query")
+    assert (answer.mode, answer.results) == (Mode.HYBRID, (await world.search()).results)
