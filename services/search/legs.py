@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 
 from memoryd.domain.queries import MAX_RESULTS, Mode, Stage
 from memoryd.domain.text import QueryWord, term_weights
-from memoryd.ports import Embedder, Filter, Hit, Lane, QueryTerm, TextKind, TextStore, VectorStore
+from memoryd.errors import UnavailableError
+from memoryd.ports import Embedder, Embeddings, Filter, Hit, Lane, QueryTerm, TextKind, TextStore, VectorStore
+from services.search.breaker import Breaker
 from services.search.settings import SearchSettings
 from services.search.stages import Stages
 from services.search.visibility import Visible
@@ -72,14 +75,16 @@ class Found:
         return Mode.VECTOR if self.text is None else Mode.HYBRID
 
 
-@dataclass(frozen=True, slots=True)
 class Legs:
     """Both legs on their stores."""
 
-    embedder: Embedder
-    vectors: VectorStore
-    texts: TextStore
-    settings: SearchSettings
+    def __init__(self, embedder: Embedder, vectors: VectorStore, texts: TextStore, settings: SearchSettings) -> None:
+        """Begin with all of them trusted."""
+        self._embedder, self._vectors, self._texts, self._settings = embedder, vectors, texts, settings
+        self._embedding, self._comparing, self._finding = (
+            Breaker(name, settings.breaker_failures, settings.breaker_pause)
+            for name in ("embedder", "vectors", "texts")
+        )
 
     async def run(self, ask: Ask, where: Filter, visible: Visible, stages: Stages) -> Found:
         """Run the legs that are asked for."""
@@ -97,22 +102,24 @@ class Legs:
         instead = ask.without(Mode.VECTOR)
 
         async def embed(seconds: float) -> NDArray[np.float32]:
-            text = await beginning(self.embedder, ask.text, ask.kind)
+            text = await beginning(self._embedder, ask.text, ask.kind)
             if len(text) < len(ask.text):
                 of_it = f"the vector leg on its first {len(text)} characters"
                 stages.note(Stage.EMBED, CUT_SHORT, "the query is longer than the model's window", of_it)
-            embeddings = await self.embedder.embed([text], kind=ask.kind, lane=Lane.QUERY, timeout=seconds)
-            vector: NDArray[np.float32] = embeddings.vectors[0]
-            return vector
+            embeddings = await self._embedder.embed([text], kind=ask.kind, lane=Lane.QUERY, timeout=seconds)
+            return await self._checked(embeddings)
 
-        embedding = await stages.run(Stage.EMBED, embed, share=self.settings.embed_share, instead=instead)
+        embedding = await stages.run(
+            Stage.EMBED, embed, share=self._settings.embed_share, instead=instead, breaker=self._embedding
+        )
         if embedding is None:
             return None, None
 
         async def leg(_: float) -> list[Hit]:
-            return await self._enough(lambda limit: self.vectors.search(embedding, where, limit), visible)
+            return await self._enough(lambda limit: self._vectors.search(embedding, where, limit), visible)
 
-        hits = await stages.run(Stage.VECTOR, leg, share=self.settings.leg_share, instead=instead)
+        share = self._settings.leg_share
+        hits = await stages.run(Stage.VECTOR, leg, share=share, instead=instead, breaker=self._comparing)
         return hits, embedding
 
     async def _text(self, ask: Ask, where: Filter, visible: Visible, stages: Stages) -> list[Hit] | None:
@@ -122,18 +129,30 @@ class Legs:
         terms = query_terms(ask.words)
 
         async def leg(_: float) -> list[Hit]:
-            return await self._enough(lambda limit: self.texts.search(terms, where, limit), visible)
+            return await self._enough(lambda limit: self._texts.search(terms, where, limit), visible)
 
-        return await stages.run(Stage.TEXT, leg, share=self.settings.leg_share, instead=instead)
+        share = self._settings.leg_share
+        return await stages.run(Stage.TEXT, leg, share=share, instead=instead, breaker=self._finding)
+
+    async def _checked(self, embeddings: Embeddings) -> NDArray[np.float32]:
+        """Take the one vector out. Raises UnavailableError where it is none that could be compared."""
+        dimensions = (await self._embedder.info()).dimensions
+        vectors = embeddings.vectors
+        if vectors.shape != (1, dimensions) or not np.isfinite(vectors).all():
+            raise UnavailableError("the embedder answered with something that is not one vector of its model")
+        vector: NDArray[np.float32] = vectors[0]
+        return vector
 
     async def _enough(self, search: Callable[[int], Awaitable[Sequence[Hit]]], visible: Visible) -> list[Hit]:
         """Ask for more while candidates that the outlines don't list crowd out those that they do."""
-        limit = self.settings.depth
+        limit = self._settings.depth
         while True:
             hits = await search(limit)
+            if not all(math.isfinite(hit.score) for hit in hits):
+                raise UnavailableError("the store answered with scores that are no numbers")
             kept = visible.filter(hits)
-            if len(hits) < limit or len(kept) >= MAX_RESULTS or limit >= self.settings.max_depth:
-                return kept[: self.settings.depth]
+            if len(hits) < limit or len(kept) >= MAX_RESULTS or limit >= self._settings.max_depth:
+                return kept[: self._settings.depth]
             limit *= 4
 
 

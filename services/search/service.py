@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from memoryd.domain.mmr import diversify
 from memoryd.domain.names import Scope
-from memoryd.domain.outlines import WorkspaceView
 from memoryd.domain.queries import (
     MAX_RESULTS,
     Chat,
@@ -27,6 +26,7 @@ from memoryd.errors import UnavailableError, UnimplementedError
 from memoryd.ports import Embedder, FileLog, Manifest, TextStore, VectorStore
 from services.search.candidates import gather, word_weights
 from services.search.legs import Ask, Found, Legs
+from services.search.outlines import Outlines
 from services.search.results import result
 from services.search.settings import SearchSettings
 from services.search.stages import Stages
@@ -34,7 +34,7 @@ from services.search.subqueries import found_by, run_subqueries
 from services.search.visibility import Visible, index_filter
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SearchService:
     """Searches one generation. Implements `memoryd.ports.Searcher`."""
 
@@ -45,6 +45,13 @@ class SearchService:
     log: FileLog
     consumer: str
     settings: SearchSettings
+    _outlines: Outlines = field(init=False)
+    _legs: Legs = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with all dependencies trusted."""
+        self._outlines = Outlines(self.manifest, self.log, self.consumer, self.settings)
+        self._legs = Legs(self.embedder, self.vectors, self.texts, self.settings)
 
     async def search(self, scope: Scope, query: SearchQuery, *, timeout: float) -> SearchAnswer:
         """Run a search within `timeout` seconds.
@@ -54,17 +61,17 @@ class SearchService:
         """
         refuse_unserved(query)
         query = self.settings.applied(scope, query)
-        stages = Stages(timeout)
-        behind = not await self._visible(scope, query, stages)
-        pending = await self.log.pending(self.consumer, scope)
-        view = await self.manifest.view(scope)
+        stages = Stages(timeout, self.settings.breaker_patience)
+        wanted = query.freshness
+        behind = wanted is not None and not await self._outlines.reached(scope, wanted, stages)
+        fixed = await self._outlines.fix(scope, stages)
+        view = fixed.view
         visible = Visible(view, query)
         where = await index_filter(scope, visible)
         words = analyze_query(query.text)
-        legs = Legs(self.embedder, self.vectors, self.texts, self.settings)
         async with asyncio.TaskGroup() as group:
-            main = group.create_task(legs.run(Ask(query.text, query.mode, words), where, visible, stages))
-            sub = group.create_task(run_subqueries(legs, query, where, visible, stages))
+            main = group.create_task(self._legs.run(Ask(query.text, query.mode, words), where, visible, stages))
+            sub = group.create_task(run_subqueries(self._legs, query, where, visible, stages))
         subqueries = sub.result()
         found = replace(main.result(), more=found_by(subqueries))
         if found.vector is None and found.text is None:
@@ -78,7 +85,8 @@ class SearchService:
             others = [await self._score(scope, each.ask.words, visible, each.found, stages) for each in subqueries]
             scored = blend(scored, others)
         scored = self._decayed(scored, query, stages)
-        kept = await self._withhold(scope, [item for item in scored if item.score >= query.min_score], query)
+        kept = [item for item in scored if item.score >= query.min_score]
+        kept = await self._withhold(scope, kept, query, stages)
         kept = (await self._diverse(kept, query, stages))[: query.max_results]
         cited = query.citations is CitationMode.ON or (
             query.citations is CitationMode.AUTO and query.chat is Chat.DIRECT
@@ -90,28 +98,12 @@ class SearchService:
             mode=found.mode,
             model=await self._model() if found.vector is not None else None,
             citations=cited,
-            pending=pending,
+            pending=fixed.pending,
             degraded=tuple(stages.degraded),
             timings=stages.timings,
             revision=f"{view.sequence:x}",
-            behind=behind,
+            behind=behind or not fixed.current,
         )
-
-    async def _visible(self, scope: Scope, query: SearchQuery, stages: Stages) -> bool:
-        """Wait until the asked revision of a file is visible or set aside; False where the wait is over first."""
-        wanted = query.freshness
-        if wanted is None:
-            return True
-        end = time.monotonic() + min(wanted.wait, stages.left / 2)
-        while True:
-            view: WorkspaceView = await self.manifest.view(scope)
-            outline = view.outlines.get(wanted.path)
-            left = end - time.monotonic()
-            if outline is not None and outline.revision >= wanted.at_least:
-                return True
-            if left <= 0:
-                return False
-            await self.manifest.wait(scope, view.sequence, left)
 
     async def _score(
         self, scope: Scope, words: Sequence[QueryWord], visible: Visible, found: Found, stages: Stages
@@ -137,18 +129,22 @@ class SearchService:
         stages.add(Stage.DECAY, time.monotonic() - began)
         return scored
 
-    async def _withhold(self, scope: Scope, scored: list[Scored], query: SearchQuery) -> list[Scored]:
+    async def _withhold(self, scope: Scope, scored: list[Scored], query: SearchQuery, stages: Stages) -> list[Scored]:
         """Read privacy flags afresh where others listen: a file made private a moment ago must not be shown.
 
         Before results are cut to the number asked for, so that what is withheld takes nobody's place.
         """
         if query.chat is Chat.DIRECT or not scored:
             return scored
-        fresh = (await self.manifest.view(scope)).outlines
+        fresh = await self._outlines.again(scope, stages)
+        if fresh is None:
+            return []
         return [
             item
             for item in scored
-            if (outline := fresh.get(item.candidate.chunk.key.path)) and not outline.private and not outline.deleted
+            if (outline := fresh.outlines.get(item.candidate.chunk.key.path))
+            and not outline.private
+            and not outline.deleted
         ]
 
     async def _diverse(self, scored: list[Scored], query: SearchQuery, stages: Stages) -> list[Scored]:

@@ -43,6 +43,18 @@ class SearchSettings(BaseSettings):
         default=0.5, gt=0, le=1, description="Share of the call's time that embedding the query may take."
     )
     leg_share: float = Field(default=0.8, gt=0, le=1, description="Share of the time then left that a leg may take.")
+    outline_share: float = Field(
+        default=0.3, gt=0, le=1, description="Share of the call's time that reading the outlines may take."
+    )
+    breaker_failures: int = Field(
+        default=5, ge=1, description="Failures in a row after which a dependency is left alone for a while."
+    )
+    breaker_pause: float = Field(default=1.0, gt=0, description="Seconds for which it is; then one call tries.")
+    breaker_patience: float = Field(
+        default=0.2,
+        ge=0,
+        description="Seconds that a dependency must have had for a missed deadline to count as its failure.",
+    )
     workspaces: dict[str, Ranking] = Field(
         default_factory=dict,
         description="What queries get that say nothing else, by TENANT/WORKSPACE, as JSON: "

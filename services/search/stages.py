@@ -11,7 +11,8 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from memoryd.domain.queries import Degraded, Stage
-from memoryd.errors import DataError, MemorydError, UnavailableError
+from memoryd.errors import DataError, DeadlineExceededError, MemorydError, UnavailableError
+from services.search.breaker import OPEN, Breaker
 
 T = TypeVar("T")
 
@@ -29,9 +30,10 @@ STAGE_DEGRADED = Counter("memoryd_search_degraded_total", "Search stages that we
 class Stages:
     """The stages of one search."""
 
-    def __init__(self, timeout: float) -> None:
-        """Begin a search that has `timeout` seconds."""
+    def __init__(self, timeout: float, patience: float = 0.0) -> None:
+        """Begin a search that has `timeout` seconds; see `SearchSettings.breaker_patience`."""
         self._end = time.monotonic() + timeout
+        self._patience = patience
         self.timings: dict[Stage, float] = {}
         self.degraded: list[Degraded] = []
 
@@ -40,26 +42,53 @@ class Stages:
         """Seconds until the call's deadline, at least 0."""
         return max(self._end - time.monotonic(), 0.0)
 
-    async def run(self, stage: Stage, work: Callable[[float], Awaitable[T]], *, share: float, instead: str) -> T | None:
-        """Do `work(seconds)` within a share of the time left; on failure note what is done `instead`, return None."""
+    async def run(
+        self,
+        stage: Stage,
+        work: Callable[[float], Awaitable[T]],
+        *,
+        share: float,
+        instead: str,
+        breaker: Breaker | None = None,
+    ) -> T | None:
+        """Do `work(seconds)` within a share of the time left; on failure note what is done `instead`, return None.
+
+        Its `breaker` is told how the dependency fared. What the dependency refuses, for its own good reasons, is an
+        answer; so is no time at all.
+        """
         budget = self.left * share
         began = time.monotonic()
+        fared: Callable[[Breaker], None] = Breaker.failed
         try:
+            if breaker:
+                breaker.enter()
             async with asyncio.timeout(budget):
-                return await work(budget)
-        except TimeoutError:
+                done = await work(budget)
+            fared = Breaker.succeeded
+        except (TimeoutError, DeadlineExceededError):
+            fared = Breaker.failed if budget >= self._patience else _unknown
             self.note(stage, "DEADLINE_EXCEEDED", f"no answer within {budget * 1000:.0f} ms", instead)
         except (DataError, UnavailableError) as error:
-            # Its text is for the operator: it may name folders and hosts.
-            _log.warning("search_stage_unavailable", stage=stage.value, reason=error.reason, detail=str(error))
+            if error.reason == OPEN:
+                fared = _unknown  # it was not asked
+            else:  # its text is for the operator: it may name folders and hosts
+                _log.warning("search_stage_unavailable", stage=stage.value, reason=error.reason, detail=str(error))
             self.note(stage, error.reason, f"what the {stage.value} stage needs is unavailable", instead)
         except MemorydError as error:
+            fared = Breaker.succeeded
             self.note(stage, error.reason, str(error), instead)
         except Exception:  # noqa: BLE001  (a fault in one stage must not take the others' results away)
             _log.exception("search_stage_failed", stage=stage.value)
             self.note(stage, "INTERNAL", "an internal error, see the server's log", instead)
+        except asyncio.CancelledError:
+            fared = _unknown
+            raise
+        else:
+            return done
         finally:
             self.add(stage, time.monotonic() - began)
+            if breaker:
+                fared(breaker)
         return None
 
     def add(self, stage: Stage, seconds: float) -> None:
@@ -73,3 +102,7 @@ class Stages:
         entry = Degraded(stage=stage, reason=reason, detail=detail, instead=instead)
         if entry not in self.degraded:
             self.degraded.append(entry)
+
+
+def _unknown(_: Breaker) -> None:
+    """Leave a breaker as it is: how the dependency fared is not known."""

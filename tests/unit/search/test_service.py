@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from memoryd.domain.chunks import Chunk, chunk_id, text_hash
 from memoryd.domain.files import FileKey, Revision, Source
@@ -17,10 +20,11 @@ from memoryd.domain.outlines import Listed, Outline, WorkspaceView
 from memoryd.domain.queries import Chat, Freshness, Mode, SearchAnswer, SearchQuery, Stage, TypedKind, TypedQuery
 from memoryd.domain.text import analyze
 from memoryd.errors import DeadlineExceededError, MemorydError, UnavailableError
-from memoryd.ports import EmbeddedChunk, Filter, Hit, QueryTerm
+from memoryd.ports import EmbeddedChunk, Embeddings, Filter, Hit, QueryTerm
 from services.search.service import SearchService
 from services.search.settings import Ranking, SearchSettings
 from tests.support.fakes import (
+    DIMENSIONS,
     FakeEmbedder,
     MemoryFileLog,
     MemoryManifest,
@@ -39,6 +43,7 @@ class Failing:
     store: Any
     error: Exception | None = None
     delay: float = 0.0
+    score: float | None = None
     limits: list[int] = field(default_factory=list)
 
     async def search(self, wanted: Any, where: Filter, limit: int) -> Sequence[Hit]:
@@ -47,10 +52,26 @@ class Failing:
         if self.error:
             raise self.error
         hits: Sequence[Hit] = await self.store.search(wanted, where, limit)
-        return hits
+        return hits if self.score is None else [Hit(hit.chunk, self.score) for hit in hits]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
+
+
+class Manifest(MemoryManifest):
+    """Raises, is late, or gives a view of the test's making."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.error: Exception | None = None
+        self.delay = 0.0
+        self.before_view: Callable[[], WorkspaceView | None] = lambda: None
+
+    async def view(self, scope: Scope) -> WorkspaceView:
+        await asyncio.sleep(self.delay)
+        if self.error:
+            raise self.error
+        return self.before_view() or await super().view(scope)
 
 
 class World:
@@ -60,7 +81,7 @@ class World:
         self.embedder = FakeEmbedder()
         self.vectors = Failing(MemoryVectorStore())
         self.texts = Failing(MemoryTextStore())
-        self.manifest = MemoryManifest()
+        self.manifest = Manifest()
         self.log = MemoryFileLog()
         self.service = SearchService(
             embedder=self.embedder,
@@ -278,11 +299,7 @@ async def test_withheld_results_take_no_place(world: World) -> None:
     assert outline is not None
     await world.manifest.commit(replace(outline, private=True))
     views = iter([stale, await world.manifest.view(SCOPE)])
-
-    async def view(scope: Scope) -> WorkspaceView:
-        return next(views)
-
-    world.manifest.view = view  # type: ignore[method-assign]  # what a commit between the two reads does
+    world.manifest.before_view = lambda: next(views)  # what a commit between the two reads does
     (result,) = (await world.search(chat=Chat.GROUP, max_results=1)).results
     assert result.path != first
 
@@ -318,3 +335,73 @@ async def test_sub_queries_fail_alone(world: World) -> None:
     answer = await world.search(typed=typed)
     assert only(answer) == (Stage.EMBED, "UNAVAILABLE", "the search without this sub-query")
     assert (answer.mode, answer.results) == (Mode.HYBRID, (await world.search()).results)
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_without_the_manifest_the_last_outlines_are_used(world: World, late: bool) -> None:
+    before = await world.search()
+    if late:
+        world.manifest.delay = 60.0
+    else:
+        world.manifest.error = UnavailableError("NATS is down")
+    answer = await world.search(timeout=1.0)
+    assert (answer.results, answer.stale) == (before.results, True)
+    reason = "DEADLINE_EXCEEDED" if late else "UNAVAILABLE"
+    assert only(answer) == (Stage.FUSE, reason, "the outlines as they were last read, without what came later")
+    world.manifest.delay, world.manifest.error = 0.0, None
+    answer = await world.search()
+    assert (answer.stale, answer.degraded) == (False, ())
+
+
+async def test_without_outlines_of_any_time_the_search_is_unavailable(world: World) -> None:
+    world.manifest.error = UnavailableError("NATS is down")
+    with pytest.raises(UnavailableError, match="outlines of this workspace"):
+        await world.search()
+
+
+async def test_what_others_may_see_is_read_afresh_or_withheld(world: World) -> None:
+    assert (await world.search(chat=Chat.GROUP)).results
+    world.manifest.error = UnavailableError("NATS is down")
+    for chat in (Chat.GROUP, Chat.CHANNEL):
+        answer = await world.search(chat=chat)
+        assert answer.results == ()
+        assert "nothing: what may be shown to others can't be told" in [entry.instead for entry in answer.degraded]
+    assert (await world.search()).results
+
+
+async def test_a_wait_for_a_revision_ends_where_the_manifest_fails(world: World) -> None:
+    await world.search()
+    world.manifest.error = UnavailableError("NATS is down")
+    answer = await world.search(freshness=Freshness("a.md", Revision(9, 9), wait=5.0))
+    assert answer.results
+    assert answer.stale
+
+
+async def test_what_fails_again_and_again_is_not_asked_for_a_while(world: World) -> None:
+    world.texts.error = UnavailableError("the text store is down")
+    reasons = [(await world.search()).degraded[0].reason for _ in range(8)]
+    assert reasons == ["UNAVAILABLE"] * 5 + ["CIRCUIT_OPEN"] * 3
+    assert len(world.texts.limits) == 5
+
+
+async def test_a_deadline_too_short_for_anyone_is_nobodys_failure(world: World) -> None:
+    world.vectors.delay = 0.3
+    for _ in range(8):
+        assert only(await world.search(timeout=0.1))[1] == "DEADLINE_EXCEEDED"
+    assert (await world.search()).degraded == ()
+
+
+@pytest.mark.parametrize("made_up", [np.zeros((1, 3)), np.full((1, DIMENSIONS), np.nan), np.zeros((0, DIMENSIONS))])
+async def test_an_embedder_that_answers_garbage_is_as_good_as_none(world: World, made_up: NDArray[np.float32]) -> None:
+    async def embed(*_: object, **__: object) -> Embeddings:
+        return Embeddings(made_up, 1)
+
+    world.embedder.embed = embed  # type: ignore[method-assign]  # garbage
+    answer = await world.search()
+    assert (answer.mode, only(answer)) == (Mode.TEXT, (Stage.EMBED, "UNAVAILABLE", "the text leg alone"))
+
+
+async def test_scores_that_are_no_numbers_are_no_answer(world: World) -> None:
+    world.vectors.score = math.nan
+    answer = await world.search()
+    assert (answer.mode, only(answer)[:2]) == (Mode.TEXT, (Stage.VECTOR, "UNAVAILABLE"))
