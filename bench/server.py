@@ -38,13 +38,17 @@ class MadeUpPassages:
         """Give the model's tokenizer."""
         return await self._model.tokenizer()
 
-    async def embed(self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float) -> Embeddings:
-        """Embed queries; make vectors up for passages."""
+    async def embed(
+        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+    ) -> Embeddings:
+        """Embed queries; make vectors and sketches up for passages."""
         if kind is TextKind.QUERY:
-            return await self._model.embed(texts, kind=kind, lane=lane, timeout=timeout)
+            return await self._model.embed(texts, kind=kind, lane=lane, timeout=timeout, sketches=sketches)
         dimensions = (await self._model.info()).dimensions
         vectors = np.stack([_vector(text, dimensions) for text in texts])
-        return Embeddings(vectors, sum(map(len, texts)) // 4)
+        width = -(-dimensions // 8)
+        made_up = tuple(_bits(text, width * (len(text) // 4)) for text in texts) if sketches else ()
+        return Embeddings(vectors, sum(map(len, texts)) // 4, made_up)
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
         """Pass on."""
@@ -55,6 +59,10 @@ def _vector(text: str, dimensions: int) -> np.ndarray[tuple[int], np.dtype[np.fl
     seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
     vector = np.random.default_rng(seed).standard_normal(dimensions).astype(np.float32)
     return np.asarray(vector / np.linalg.norm(vector), np.float32)
+
+
+def _bits(text: str, size: int) -> bytes:
+    return hashlib.shake_128(text.encode()).digest(size)
 
 
 async def main(folder: Path, data: Path) -> None:

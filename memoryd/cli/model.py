@@ -32,11 +32,18 @@ def prepare(
 ) -> None:
     """Make a model ready to use: fetch or unpack its weights, build it, verify it. Quick where it is there."""
     from memoryd.models.prepare import prepare as prepare_model  # noqa: PLC0415  (slow to load, and only needed here)
+    from memoryd.models.token_mean import has_mean  # noqa: PLC0415  (as above)
 
     spec = find_spec(name)
     place = folder or default_folder(spec, variant)
     with bar(err) as report:
         prepared = prepare_model(spec, place, variant=variant, source=source, progress=report)
+        if variant is not Variant.TORCH and not has_mean(prepared):
+            from services.embedder.engines.onnx import OnnxEngine  # noqa: PLC0415  (as above)
+
+            report("measure its tokens", 0, 1)
+            OnnxEngine(prepared)  # it stores its mean token vector
+            report("measure its tokens", 1, 1)
     manifest = prepared.manifest
     if as_json:
         print_json(

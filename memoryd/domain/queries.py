@@ -149,6 +149,8 @@ class ModelInfo:
         related: typical cosine of a question and its answer.
         engine: what runs it.
         provider: where it runs.
+        sketches: whether it gives token sketches.
+        reranks: whether a cross-encoder runs beside it.
     """
 
     name: str
@@ -159,6 +161,8 @@ class ModelInfo:
     related: float
     engine: str
     provider: str = "local"
+    sketches: bool = False
+    reranks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import orjson
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from memoryd.domain.sketches import is_kept
 from memoryd.models.sentence_piece import UNKNOWN_PENALTY
 
 
@@ -38,6 +40,16 @@ class FastEncoder:
         """Give each text's ids, with the special ids around them where asked for."""
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=special)
         return [encoding.ids for encoding in encodings]
+
+    @cached_property
+    def kept(self) -> NDArray[np.bool_]:
+        """Whether each id's tokens belong into a sketch: known pieces with a letter or a digit."""
+        tokenizer = self._tokenizer
+        special = {position for position, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+        model: dict[str, Any] = orjson.loads(tokenizer.to_str())["model"]
+        left_out = special | {model.get("unk_id"), tokenizer.token_to_id(model.get("unk_token") or "")}
+        pieces = [tokenizer.id_to_token(position) or "" for position in range(tokenizer.get_vocab_size())]
+        return np.array([is_kept(piece) and position not in left_out for position, piece in enumerate(pieces)])
 
     def dump(self) -> bytes:
         """Give the tokenizer as its file, tokenizer.json."""

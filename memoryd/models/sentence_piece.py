@@ -8,6 +8,7 @@ joiners and in names of special tokens written in a text, where SentencePiece is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ import sentencepiece
 from numpy.typing import NDArray
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Tokenizer
+
+from memoryd.domain.sketches import is_kept
 
 # What SentencePiece takes off the least likely piece's log-probability for a character that no piece has
 # (kUnkPenalty in its unigram model).
@@ -75,6 +78,17 @@ class SentencePieceEncoder:
     def dump(self) -> bytes:
         """Give the model's file."""
         return self._file
+
+    @cached_property
+    def kept(self) -> NDArray[np.bool_]:
+        """Whether each id's tokens belong into a sketch: known pieces with a letter or a digit."""
+        model = self._model
+        return np.array(
+            [
+                is_kept(model.id_to_piece(position)) and not (model.is_control(position) or model.is_unknown(position))
+                for position in range(model.get_piece_size())
+            ]
+        )
 
     def _costs(self) -> NDArray[np.float64]:
         size = self._model.get_piece_size()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,11 @@ class Encoder(Protocol):
 
     costs: NDArray[np.float64]
 
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Whether each id's tokens belong into a sketch, shape (ids,)."""
+        ...
+
     def encode(self, texts: Sequence[str], *, special: bool) -> list[list[int]]:
         """Give each text's ids, with the special ids around them where asked for."""
         ...
@@ -38,6 +44,7 @@ class ModelTokenizer:
     def __init__(self, encoder: Encoder, query_prompt: str, passage_prompt: str) -> None:
         self._encoder = encoder
         self._prompts = {TextKind.QUERY: query_prompt, TextKind.PASSAGE: passage_prompt}
+        self._prompt_ids: dict[TextKind, list[int]] = {}
 
     @classmethod
     def parse(cls, file: bytes, query_prompt: str, passage_prompt: str) -> ModelTokenizer:
@@ -62,6 +69,20 @@ class ModelTokenizer:
             _check(index, text)
         prompt = self._prompts[kind]
         return self._encoder.encode([prompt + text for text in texts], special=True)
+
+    def kept(self, ids: Sequence[int], kind: TextKind) -> NDArray[np.bool_]:
+        """Tell which tokens of an embedding input belong into a sketch, shape (tokens,): none of prompt or special."""
+        if kind not in self._prompt_ids:
+            (self._prompt_ids[kind],) = self._encoder.encode([self._prompts[kind]], special=True)
+        mask: NDArray[np.bool_] = self._encoder.kept[list(ids)]
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(ids, self._prompt_ids[kind], strict=False))
+        mask[: sum(1 for _ in same)] = False
+        return mask
+
+    def rarity(self, ids: Sequence[int]) -> NDArray[np.float64]:
+        """Give the cost of each token, in nats, shape (tokens,)."""
+        costs: NDArray[np.float64] = self._encoder.costs[list(ids)]
+        return costs
 
     def count(self, texts: Sequence[str], kind: TextKind = TextKind.PASSAGE) -> list[int]:
         """Count each text's tokens, prompt and special tokens included. A lone surrogate counts as U+FFFD."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.domain.queries import ModelInfo
+from memoryd.domain.sketches import QueryTokens
 
 
 class Lane(StrEnum):
@@ -29,10 +30,19 @@ class TextKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Embeddings:
-    """Vectors, float32, shape (texts, dimensions), L2-normalised, in the order of the texts; tokens embedded."""
+    """What texts were turned into, in their order.
+
+    Attributes:
+        vectors: float32, shape (texts, dimensions), L2-normalised.
+        tokens: tokens that were embedded.
+        sketches: one of each text, where they were asked for and the texts are passages.
+        query_tokens: those of each text, where sketches were asked for and the texts are queries.
+    """
 
     vectors: NDArray[np.float32]
     tokens: int
+    sketches: tuple[bytes, ...] = ()
+    query_tokens: tuple[QueryTokens, ...] = ()
 
 
 class Tokenizer(Protocol):
@@ -58,11 +68,13 @@ class Embedder(Protocol):
         """Give the model's tokenizer."""
         ...
 
-    async def embed(self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float) -> Embeddings:
-        """Embed texts within `timeout` seconds.
+    async def embed(
+        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+    ) -> Embeddings:
+        """Embed texts within `timeout` seconds, with token sketches where asked for.
 
         Raises InvalidInputError (a text is longer than the window, or can't be encoded), ResourceExhaustedError (the
-        queue is full), DeadlineExceededError.
+        queue is full), DeadlineExceededError, UnimplementedError (sketches of a model that gives none).
         """
         ...
 

@@ -72,7 +72,9 @@ class EmbedRequest(_message.Message):
     lane: Global___EmbedRequest.Lane.ValueType
     """Required."""
     sketches: _builtins.bool
-    """Also return token sketches: one bit a dimension and token. UNIMPLEMENTED where `sketches` of InfoResponse is false."""
+    """Also return token sketches of passages, and the tokens of queries that sketches are compared with. UNIMPLEMENTED
+    where `sketches` of InfoResponse is false.
+    """
     @_builtins.property
     def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """At most `max_texts` of InfoResponse, none blank."""
@@ -105,6 +107,7 @@ class EmbedResponse(_message.Message):
     VECTORS_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
     SKETCHES_FIELD_NUMBER: _builtins.int
+    QUERY_TOKENS_FIELD_NUMBER: _builtins.int
     fingerprint: _builtins.str
     dimensions: _builtins.int
     """Length of one vector."""
@@ -114,7 +117,13 @@ class EmbedResponse(_message.Message):
     """Tokens that were embedded."""
     @_builtins.property
     def sketches(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """One entry a text, packed bits, where sketches were asked for."""
+        """One entry a passage, where sketches were asked for: one bit a dimension and token, most significant bit first; each
+        token begins with a byte of its own.
+        """
+
+    @_builtins.property
+    def query_tokens(self) -> _containers.RepeatedCompositeFieldContainer[Global___QueryTokens]:
+        """One entry a query, where sketches were asked for."""
 
     def __init__(
         self,
@@ -124,14 +133,41 @@ class EmbedResponse(_message.Message):
         vectors: _builtins.bytes = ...,
         tokens: _builtins.int = ...,
         sketches: _abc.Iterable[_builtins.bytes] | None = ...,
+        query_tokens: _abc.Iterable[Global___QueryTokens] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimensions", b"dimensions", "fingerprint", b"fingerprint", "sketches", b"sketches", "tokens", b"tokens", "vectors", b"vectors"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimensions", b"dimensions", "fingerprint", b"fingerprint", "query_tokens", b"query_tokens", "sketches", b"sketches", "tokens", b"tokens", "vectors", b"vectors"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EmbedResponse: _TypeAlias = EmbedResponse  # noqa: Y015
+
+@_typing.final
+class QueryTokens(_message.Message):
+    """The tokens of a query that sketches are compared with; there may be none."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VECTORS_FIELD_NUMBER: _builtins.int
+    RARITY_FIELD_NUMBER: _builtins.int
+    vectors: _builtins.bytes
+    """All vectors one after the other, float32, little-endian, centred on the model's mean token vector, L2-normalised."""
+    rarity: _builtins.bytes
+    """Minus each token's unigram log-probability, in nats, float32, little-endian."""
+    def __init__(
+        self,
+        *,
+        vectors: _builtins.bytes = ...,
+        rarity: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rarity", b"rarity", "vectors", b"vectors"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueryTokens: _TypeAlias = QueryTokens  # noqa: Y015
 
 @_typing.final
 class RerankRequest(_message.Message):

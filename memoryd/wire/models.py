@@ -18,8 +18,10 @@ def model_to(model: ModelInfo) -> common_pb2.Model:
     )
 
 
-def model_from(model: common_pb2.Model, unrelated: float, related: float) -> ModelInfo:
-    """Read a model; see `ModelInfo` for its cosines."""
+def model_from(
+    model: common_pb2.Model, unrelated: float, related: float, *, sketches: bool = False, reranks: bool = False
+) -> ModelInfo:
+    """Read a model; see `ModelInfo` for what travels beside the message."""
     return ModelInfo(
         name=model.name,
         fingerprint=model.fingerprint,
@@ -29,4 +31,6 @@ def model_from(model: common_pb2.Model, unrelated: float, related: float) -> Mod
         related=related,
         engine=model.engine,
         provider=model.provider,
+        sketches=sketches,
+        reranks=reranks,
     )

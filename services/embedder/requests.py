@@ -10,13 +10,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from services.embedder.sketching import Sketch, Sketched
+
 TokenIds = Sequence[int]
 
 
 class Request:
     """One call: filled text by text from worker threads, awaited on its loop."""
 
-    def __init__(self, ids: Sequence[TokenIds], dimensions: int, deadline: float, *, tenant: str = "") -> None:
+    def __init__(
+        self,
+        ids: Sequence[TokenIds],
+        dimensions: int,
+        deadline: float,
+        *,
+        tenant: str = "",
+        sketch: Sketch | None = None,
+    ) -> None:
         """Begin to wait.
 
         Args:
@@ -24,7 +34,10 @@ class Request:
             dimensions: length of a vector.
             deadline: after which nothing more is computed, on the clock of time.monotonic.
             tenant: whose texts they are: tenants share a lane fairly.
+            sketch: makes of each text's token vectors what is kept of them; None where they are not wanted.
         """
+        self.sketch = sketch
+        self.sketches: list[Sketched | None] = [None] * len(ids)
         self.texts = [Text(self, index, each) for index, each in enumerate(ids)]
         self.tenant = tenant
         self.tokens = sum(len(each) for each in ids)
@@ -42,9 +55,10 @@ class Request:
         """Whether nobody waits any more: expired, cancelled, failed or complete."""
         return self._over or time.monotonic() > self._deadline
 
-    def put(self, index: int, vector: NDArray[np.float32]) -> None:
-        """Keep a text's vector; the last one completes the request."""
+    def put(self, index: int, vector: NDArray[np.float32], sketch: Sketched | None = None) -> None:
+        """Keep a text's vector, and its sketch where one is wanted; the last one completes the request."""
         self._vectors[index] = vector
+        self.sketches[index] = sketch
         self._missing.discard(index)  # one operation under the interpreter's lock
         if not self._missing:
             self._settle(None)

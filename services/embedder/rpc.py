@@ -9,8 +9,9 @@ from typing import Any
 
 import grpc
 import numpy as np
+from numpy.typing import NDArray
 
-from memoryd.errors import InvalidInputError, PreconditionFailedError, UnimplementedError
+from memoryd.errors import InvalidInputError, PreconditionFailedError
 from memoryd.ports import Lane, TextKind
 from memoryd.server.calls import current
 from memoryd.server.interceptor import Authenticate
@@ -45,18 +46,23 @@ class EmbedderServicer(embedder_pb2_grpc.EmbedderServiceServicer):
         """Embed texts."""
         kind = required("kind", request.kind, embedder_pb2.EmbedRequest.Kind.DESCRIPTOR, TextKind)
         lane = required("lane", request.lane, embedder_pb2.EmbedRequest.Lane.DESCRIPTOR, Lane)
-        if request.sketches:
-            raise UnimplementedError("sketches is not served by this version; leave it out", field="sketches")
         await self._check_model(request.fingerprint)
         _check_count(request.texts)
-        embeddings = await self._service.embed(request.texts, kind=kind, lane=lane, timeout=current().left)
+        embeddings = await self._service.embed(
+            request.texts, kind=kind, lane=lane, timeout=current().left, sketches=request.sketches
+        )
         current().facts |= {"lane": lane.value, "texts": len(request.texts), "tokens": embeddings.tokens}
         model = await self._service.info()
         return embedder_pb2.EmbedResponse(
             fingerprint=model.fingerprint,
             dimensions=model.dimensions,
-            vectors=np.ascontiguousarray(embeddings.vectors, "<f4").tobytes(),
+            vectors=_packed(embeddings.vectors),
             tokens=embeddings.tokens,
+            sketches=embeddings.sketches,
+            query_tokens=[
+                embedder_pb2.QueryTokens(vectors=_packed(each.vectors), rarity=_packed(each.rarity))
+                for each in embeddings.query_tokens
+            ],
         )
 
     async def Rerank(self, request: embedder_pb2.RerankRequest, context: _Context) -> embedder_pb2.RerankResponse:
@@ -74,7 +80,8 @@ class EmbedderServicer(embedder_pb2_grpc.EmbedderServiceServicer):
             unrelated_cosine=model.unrelated,
             related_cosine=model.related,
             max_texts=MAX_TEXTS,
-            rerank=self._service.reranks,
+            rerank=model.reranks,
+            sketches=model.sketches,
             max_request_bytes=self._max_request_bytes,
         )
 
@@ -101,6 +108,10 @@ class EmbedderServicer(embedder_pb2_grpc.EmbedderServiceServicer):
                 reason="OTHER_MODEL",
                 fingerprint=model.fingerprint,
             )
+
+
+def _packed(numbers: NDArray[np.floating]) -> bytes:
+    return np.ascontiguousarray(numbers, "<f4").tobytes()
 
 
 def _check_count(texts: Sequence[str]) -> None:

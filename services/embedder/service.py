@@ -7,11 +7,13 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from memoryd.domain.queries import ModelInfo
+from memoryd.domain.sketches import QueryTokens
 from memoryd.errors import DeadlineExceededError, InvalidInputError, MemorydError, UnavailableError, UnimplementedError
 from memoryd.models.tokenizer import ModelTokenizer
 from memoryd.ports import Embeddings, Lane, TextKind
@@ -21,6 +23,7 @@ from services.embedder.metrics import EmbedderMetrics, process_metrics
 from services.embedder.requests import Request, TokenIds
 from services.embedder.rerank import RerankQueue
 from services.embedder.settings import EmbedderSettings
+from services.embedder.sketching import Sketch, Sketcher
 from services.embedder.workers import Workers
 
 _WARM_UP = "ready"
@@ -45,6 +48,8 @@ class EmbedderService:
         metrics: EmbedderMetrics | None = None,
     ) -> None:
         self._engine, self._settings = engine, settings
+        mean = engine.token_mean
+        self._sketcher = None if mean is None else Sketcher(engine.tokenizer, mean)
         self._metrics = metrics or process_metrics()
         self._rerank = (
             RerankQueue(reranker, batch=settings.rerank_batch, waiting=settings.rerank_queue) if reranker else None
@@ -83,22 +88,20 @@ class EmbedderService:
 
     async def info(self) -> ModelInfo:
         """Describe the model."""
-        return self._engine.info
-
-    @property
-    def reranks(self) -> bool:
-        """Whether a cross-encoder is configured."""
-        return self._rerank is not None
+        return replace(self._engine.info, reranks=self._rerank is not None)
 
     async def tokenizer(self) -> ModelTokenizer:
         """Give the model's tokenizer."""
         return self._engine.tokenizer
 
-    async def embed(self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float) -> Embeddings:
+    async def embed(
+        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+    ) -> Embeddings:
         """Embed texts within `timeout` seconds; see the port for its errors."""
         outcome = "failed"
         try:
-            embeddings = await self._embed(texts, kind, self._queues[lane], timeout)
+            sketch = self._sketch(kind) if sketches else None
+            embeddings = await self._embed(texts, kind, self._queues[lane], timeout, sketch)
             outcome = "ok"
         except asyncio.CancelledError:
             outcome = "cancelled"
@@ -130,7 +133,15 @@ class EmbedderService:
         if self._rerank is not None:
             await asyncio.to_thread(self._rerank.close)
 
-    async def _embed(self, texts: Sequence[str], kind: TextKind, queue: Queue, timeout: float) -> Embeddings:
+    def _sketch(self, kind: TextKind) -> Sketch:
+        if self._sketcher is None:
+            name = self._engine.info.name
+            raise UnimplementedError(f"{name} gives no token sketches: leave them out", field="sketches")
+        return self._sketcher.of(kind)
+
+    async def _embed(
+        self, texts: Sequence[str], kind: TextKind, queue: Queue, timeout: float, sketch: Sketch | None
+    ) -> Embeddings:
         if not texts:
             return Embeddings(np.empty((0, self._engine.info.dimensions), np.float32), 0)
         if timeout <= 0:
@@ -146,9 +157,15 @@ class EmbedderService:
                     self._tokenising[Lane(queue.name)], self._engine.tokenizer.ids, texts, kind
                 )
                 self._check_window(ids)
-                request = Request(ids, self._engine.info.dimensions, deadline)
+                request = Request(ids, self._engine.info.dimensions, deadline, sketch=sketch)
                 queue.put(request)
-                return Embeddings(await request.result(), request.tokens)
+                vectors = await request.result()
+                return Embeddings(
+                    vectors,
+                    request.tokens,
+                    tuple(each for each in request.sketches if isinstance(each, bytes)),
+                    tuple(each for each in request.sketches if isinstance(each, QueryTokens)),
+                )
         except TimeoutError:
             raise DeadlineExceededError(f"{len(texts)} texts were not embedded within {timeout:.3g} s") from None
         finally:

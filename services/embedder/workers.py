@@ -16,6 +16,7 @@ from services.embedder.engines.engine import Engine
 from services.embedder.lane import Lane
 from services.embedder.metrics import EmbedderMetrics
 from services.embedder.requests import Request, Text
+from services.embedder.sketching import Sketched
 
 _BEFORE_REPLACEMENT = 0.1  # seconds: what kills each thread at its start must not take all of a core
 
@@ -90,14 +91,14 @@ class Workers:
     def _embed(self, batch: list[Text]) -> None:
         """Run a batch; where it fails, halves of it, down to the text that is to blame."""
         try:
-            vectors = self._encode(batch)
+            vectors, sketches = self._encode(batch)
         except BaseException as error:  # noqa: BLE001  (as in _run)
             self._metrics.batch_failures.labels(self._lane.name).inc()
             _log.warning("batch failed", lane=self._lane.name, texts=len(batch), error=repr(error))
             self._find_cause(batch, error)
             return
-        for text, vector in zip(batch, vectors, strict=True):
-            text.request.put(text.index, vector)
+        for text, vector, sketch in zip(batch, vectors, sketches, strict=True):
+            text.request.put(text.index, vector, sketch)
 
     def _find_cause(self, batch: list[Text], error: BaseException) -> None:
         """Tell a text that the model fails on from an engine that fails on everything."""
@@ -124,10 +125,15 @@ class Workers:
         except BaseException:  # noqa: BLE001  (as in _run)
             return False
 
-    def _encode(self, batch: Sequence[Text]) -> NDArray[np.float32]:
+    def _encode(self, batch: Sequence[Text]) -> tuple[NDArray[np.float32], list[Sketched | None]]:
         ids = [text.ids for text in batch]
         began = time.perf_counter()
-        vectors = self._engine.encode(ids)
+        sketches: list[Sketched | None] = [None] * len(batch)
+        if any(text.request.sketch for text in batch):
+            vectors, by_token = self._engine.encode_tokens(ids)
+            sketches = [_sketch(text, rows) for text, rows in zip(batch, by_token, strict=True)]
+        else:
+            vectors = self._engine.encode(ids)
         lane, tokens, seconds = self._lane.name, sum(map(len, ids)), time.perf_counter() - began
         self._lane.pace.note(tokens, seconds)
         self._metrics.batch_seconds.labels(lane).observe(seconds)
@@ -137,7 +143,7 @@ class Workers:
         self._metrics.padding.labels(lane).inc(len(ids) * max(map(len, ids)) - tokens)
         if not np.isfinite(vectors).all():
             raise ValueError("the model gave values that are not finite")
-        return vectors
+        return vectors, sketches
 
     def _observe_queue(self, batch: Sequence[Text]) -> None:
         now = time.monotonic()
@@ -152,6 +158,11 @@ class Workers:
 
 def _niceness() -> int:
     return os.getpriority(os.PRIO_PROCESS, os.getpid())
+
+
+def _sketch(text: Text, vectors: NDArray[np.float32]) -> Sketched | None:
+    sketch = text.request.sketch
+    return sketch(text.ids, vectors) if sketch else None
 
 
 def _engine_failed(error: BaseException) -> UnavailableError:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
+from memoryd.domain.sketches import match_sketches
 from memoryd.errors import DeadlineExceededError, InvalidInputError, UnimplementedError
 from memoryd.ports import Embedder, Embeddings, Lane, TextKind
 from tests.contract.registry import EMBEDDERS
@@ -57,6 +58,36 @@ async def test_both_lanes_give_the_same_vector(embedder: Embedder) -> None:
 async def test_the_kind_decides_the_prompt(embedder: Embedder) -> None:
     query, passage = [(await embed(embedder, "a quiet street", kind=kind)).vectors[0] for kind in TextKind]
     assert float(query @ passage) < 0.9999
+
+
+async def test_a_passage_has_a_sketch_of_its_words(embedder: Embedder) -> None:
+    texts = ["tea, tea: tea!", "...", *mixed_texts(6)]
+    asked = await embedder.embed(texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=60.0, sketches=True)
+    assert [len(sketch) for sketch in asked.sketches[:2]] == [3 * 48, 0]
+    assert all(len(sketch) >= 48 for sketch in asked.sketches[2:])
+    assert not asked.query_tokens
+    alone = await embedder.embed(texts[2:3], kind=TextKind.PASSAGE, lane=Lane.QUERY, timeout=60.0, sketches=True)
+    bits = [np.unpackbits(np.frombuffer(sketch, np.uint8)) for sketch in (asked.sketches[2], alone.sketches[0])]
+    assert np.mean(bits[0] == bits[1]) >= 0.99
+    plain = await embed(embedder, *texts)
+    assert not plain.sketches
+    assert not plain.query_tokens
+    assert float((plain.vectors * asked.vectors).sum(1).min()) >= 0.9999
+
+
+async def test_a_query_matches_the_sketch_of_its_answer(embedder: Embedder) -> None:
+    answers = ["The library closes at six on Saturdays.", "成年人每天每公斤体重大约需要0.8克蛋白质。"]
+    questions = ["when does the library close?", "how much protein should I eat", "?!"]
+    passages = await embedder.embed(answers, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=60.0, sketches=True)
+    queries = await embedder.embed(questions, kind=TextKind.QUERY, lane=Lane.QUERY, timeout=60.0, sketches=True)
+    assert not queries.sketches
+    *asked, blank = queries.query_tokens
+    assert blank.vectors.shape == (0, 384)
+    for place, tokens in enumerate(asked):
+        assert tokens.vectors.dtype == np.float32
+        assert np.allclose(np.linalg.norm(tokens.vectors, axis=1), 1, atol=1e-4)
+        assert tokens.rarity.shape == tokens.vectors.shape[:1]
+        assert int(match_sketches(tokens, passages.sketches).match.argmax()) == place
 
 
 async def test_no_texts_give_no_vectors(embedder: Embedder) -> None:

@@ -28,7 +28,7 @@ class FakeEngine:
         not_finite: this text's vector is not finite.
     """
 
-    def __init__(self, window: int = 1_000) -> None:
+    def __init__(self, window: int = 1_000, *, sketches: bool = True) -> None:
         self.open = threading.Event()
         self.open.set()
         self.entered = threading.Semaphore(0)
@@ -36,7 +36,8 @@ class FakeEngine:
         self.passes: Sequence[int] = ()
         self.not_finite: Sequence[int] = ()
         self.fault: Callable[[Sequence[Sequence[int]]], None] = lambda batch: None
-        self.info = ModelInfo("fake", "fake-1", DIMENSIONS, window, 0.1, 0.7, "fake")
+        self.info = ModelInfo("fake", "fake-1", DIMENSIONS, window, 0.1, 0.7, "fake", sketches=sketches)
+        self.token_mean = np.zeros(DIMENSIONS, np.float32) if sketches else None
         self.tokenizer = ModelTokenizer(
             FastEncoder(tiny_checkpoint().tokenizer), TINY.query_prompt, TINY.passage_prompt
         )
@@ -49,6 +50,17 @@ class FakeEngine:
         vectors = np.stack([vector_of(ids) for ids in batch])
         vectors[[list(ids) == self.not_finite for ids in batch]] = np.nan
         return vectors
+
+    def encode_tokens(self, batch: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        tokens = np.full((len(batch), max(map(len, batch)), DIMENSIONS), np.nan, np.float32)
+        for row, ids in zip(tokens, batch, strict=True):
+            row[: len(ids)] = [token_vector_of(each) for each in ids]
+        return self.encode(batch), tokens
+
+
+def token_vector_of(number: int) -> NDArray[np.float32]:
+    """Make the vector of one token: a function of its id."""
+    return np.array([number % 2, number % 3, number % 5, number % 7], np.float32) - 1
 
 
 def vector_of(ids: Sequence[int]) -> NDArray[np.float32]:

@@ -292,7 +292,9 @@ class FakeEmbedder:
     async def tokenizer(self) -> FakeTokenizer:
         return FakeTokenizer()
 
-    async def embed(self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float) -> Embeddings:
+    async def embed(
+        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+    ) -> Embeddings:
         self.calls += 1
         if error := self.fault(texts):
             raise error

@@ -109,7 +109,9 @@ class FakeEmbedder:
     async def tokenizer(self) -> Tokenizer:
         raise NotImplementedError
 
-    async def embed(self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float) -> Embeddings:
+    async def embed(
+        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+    ) -> Embeddings:
         raise NotImplementedError
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:

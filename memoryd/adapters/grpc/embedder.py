@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from memoryd.adapters.grpc.parts import Limits
 from memoryd.adapters.grpc.remote import Remote
 from memoryd.domain.queries import ModelInfo
+from memoryd.domain.sketches import QueryTokens
 from memoryd.errors import InvalidInputError, UnavailableError
 from memoryd.models.tokenizer import ModelTokenizer
 from memoryd.ports import Embedder, Embeddings, Lane, TextKind, Tokenizer
@@ -53,7 +54,9 @@ class GrpcEmbedder(Embedder):
                 self._tokenizer = fingerprint, await self._load(fingerprint)
             return self._tokenizer[1]
 
-    async def embed(self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float) -> Embeddings:
+    async def embed(
+        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+    ) -> Embeddings:
         """Embed texts within `timeout` seconds, in as many calls as the service's limits make necessary."""
         if not texts:
             return Embeddings(np.empty((0, (await self.info()).dimensions), np.float32), 0)
@@ -61,10 +64,16 @@ class GrpcEmbedder(Embedder):
         limits = await self._known_limits(timeout)
         fingerprint = self._model.fingerprint if self._model else ""
         vectors: list[NDArray[np.float32]] = []
+        packed: list[bytes] = []
+        query_tokens: list[QueryTokens] = []
         tokens = 0
         for first, part in limits.parts(texts):
             request = embedder_pb2.EmbedRequest(
-                fingerprint=fingerprint, texts=part, kind=number(kind, _KIND), lane=number(lane, _LANE)
+                fingerprint=fingerprint,
+                texts=part,
+                kind=number(kind, _KIND),
+                lane=number(lane, _LANE),
+                sketches=sketches,
             )
             try:
                 response = await self._remote.call(self._stub.Embed, request, end - time.monotonic())
@@ -73,8 +82,11 @@ class GrpcEmbedder(Embedder):
             fingerprint = response.fingerprint  # of the next parts, too: two models' vectors are never mixed
             with self._remote.reading():
                 vectors.append(_vectors(response, len(part)))
+                if sketches:
+                    packed += _sketches(response, len(part)) if kind is TextKind.PASSAGE else ()
+                    query_tokens += _query_tokens(response, len(part)) if kind is TextKind.QUERY else ()
             tokens += response.tokens
-        return Embeddings(np.concatenate(vectors), tokens)
+        return Embeddings(np.concatenate(vectors), tokens, tuple(packed), tuple(query_tokens))
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
         """Score texts against a query within `timeout` seconds, in as many calls as necessary."""
@@ -108,7 +120,13 @@ class GrpcEmbedder(Embedder):
 
 
 def _model(response: embedder_pb2.InfoResponse) -> ModelInfo:
-    return model_from(response.model, response.unrelated_cosine, response.related_cosine)
+    return model_from(
+        response.model,
+        response.unrelated_cosine,
+        response.related_cosine,
+        sketches=response.sketches,
+        reranks=response.rerank,
+    )
 
 
 def _limits(response: embedder_pb2.InfoResponse) -> Limits:
@@ -118,6 +136,26 @@ def _limits(response: embedder_pb2.InfoResponse) -> Limits:
 def _vectors(response: embedder_pb2.EmbedResponse, texts: int) -> NDArray[np.float32]:
     """Read vectors, shape (texts, dimensions). Raises ValueError where there are more or fewer."""
     return np.frombuffer(response.vectors, "<f4").astype(np.float32).reshape(texts, response.dimensions)
+
+
+def _sketches(response: embedder_pb2.EmbedResponse, texts: int) -> Sequence[bytes]:
+    """Read sketches. Raises ValueError where there are more or fewer, or one is not of whole tokens."""
+    width = -(-response.dimensions // 8)
+    if len(response.sketches) != texts or any(len(sketch) % width for sketch in response.sketches):
+        raise ValueError(f"no {texts} sketches of {response.dimensions} dimensions")
+    return response.sketches
+
+
+def _query_tokens(response: embedder_pb2.EmbedResponse, texts: int) -> list[QueryTokens]:
+    """Read queries' tokens. Raises ValueError where there are more or fewer, or their numbers don't fit together."""
+    if len(response.query_tokens) != texts:
+        raise ValueError(f"tokens of {len(response.query_tokens)} queries instead of {texts}")
+    found = []
+    for each in response.query_tokens:
+        rarity = np.frombuffer(each.rarity, "<f4").astype(np.float64)
+        vectors = np.frombuffer(each.vectors, "<f4").astype(np.float32)
+        found.append(QueryTokens(vectors.reshape(len(rarity), response.dimensions), rarity))
+    return found
 
 
 def _of_part(error: InvalidInputError, first: int) -> InvalidInputError:

@@ -29,6 +29,15 @@ class Engine(Protocol):
         """Compute vectors, shape (texts, dimensions), L2-normalised, from token ids. Any number of threads may call."""
         ...
 
+    @property
+    def token_mean(self) -> NDArray[np.float32] | None:
+        """Give the model's mean token vector, shape (dimensions,); None where it gives no token vectors."""
+        ...
+
+    def encode_tokens(self, batch: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Compute vectors as `encode` does, and those of the tokens, shape (texts, longest, dimensions)."""
+        ...
+
 
 class Reranker(Protocol):
     """A cross-encoder."""

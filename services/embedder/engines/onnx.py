@@ -14,6 +14,7 @@ from memoryd.errors import ModelError
 from memoryd.models.encoder import MODEL_FILE
 from memoryd.models.folder import PREPARE, PreparedModel, open_model
 from memoryd.models.spec import Variant
+from memoryd.models.token_mean import compute_mean, stored_mean
 from memoryd.models.tokenizer import ModelTokenizer
 from services.embedder.engines.engine import padded
 
@@ -46,7 +47,9 @@ class OnnxEngine:
             unrelated=manifest.unrelated,
             related=manifest.related,
             engine=f"onnx {manifest.variant}",
+            sketches=True,
         )
+        self._token_mean = stored_mean(model, self._compute_mean)
 
     @classmethod
     def load(cls, folder: Path) -> OnnxEngine:
@@ -62,6 +65,11 @@ class OnnxEngine:
         return self._info
 
     @property
+    def token_mean(self) -> NDArray[np.float32]:
+        """Give the model's mean token vector."""
+        return self._token_mean
+
+    @property
     def tokenizer(self) -> ModelTokenizer:
         """Give the model's tokenizer."""
         return self._tokenizer
@@ -72,6 +80,15 @@ class OnnxEngine:
         (vectors,) = self._session.run(["pooled"], {"input_ids": ids, "attention_mask": mask})
         pooled: NDArray[np.float32] = vectors
         return pooled
+
+    def encode_tokens(self, batch: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Compute vectors and token vectors from token ids."""
+        ids, mask = padded(batch)
+        pooled, tokens = self._session.run(["pooled", "token_embeddings"], {"input_ids": ids, "attention_mask": mask})
+        return pooled, tokens
+
+    def _compute_mean(self) -> NDArray[np.float32]:
+        return compute_mean(self._tokenizer, self._info.window, lambda ids: self.encode_tokens([ids])[1][0])
 
 
 def _open_session(path: Path) -> onnxruntime.InferenceSession:

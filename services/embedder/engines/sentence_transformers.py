@@ -103,6 +103,14 @@ class SentenceTransformersEngine:
             vectors: NDArray[np.float32] = torch.nn.functional.normalize(pooled.float(), dim=-1).cpu().numpy()
         return vectors
 
+    @property
+    def token_mean(self) -> None:
+        """Give none: this engine's models have no sketches yet."""
+
+    def encode_tokens(self, batch: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Is never called, as there is no mean."""
+        raise NotImplementedError
+
 
 def _checked(folder: Path) -> str:
     """Verify a folder that `memoryd model prepare --variant torch` made; one of another making is taken as it is."""

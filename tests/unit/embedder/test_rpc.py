@@ -6,16 +6,19 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
+import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
+from memoryd.errors import UnimplementedError
+from memoryd.ports import Lane as PortLane
 from memoryd.ports import TextKind
 from memoryd.v1 import embedder_pb2, embedder_pb2_grpc
 from services.embedder.metrics import EmbedderMetrics
 from services.embedder.rpc import MAX_TEXTS, add_to
 from services.embedder.service import EmbedderService
 from services.embedder.settings import EmbedderSettings
-from tests.support.engine import FakeEngine, vector_of
+from tests.support.engine import FakeEngine, token_vector_of, vector_of
 from tests.support.inner import CREDENTIALS, reached
 
 Kind, Lane = embedder_pb2.EmbedRequest.Kind, embedder_pb2.EmbedRequest.Lane
@@ -47,17 +50,47 @@ async def test_vectors_are_packed_one_after_the_other(
     assert not response.sketches
 
 
+async def test_sketches_are_served_where_they_are_asked_for(
+    stub: embedder_pb2_grpc.EmbedderServiceStub, engine: FakeEngine
+) -> None:
+    request = embedder_pb2.EmbedRequest(texts=["a.b", "."], kind=Kind.KIND_PASSAGE, lane=Lane.LANE_BULK, sketches=True)
+    response = await stub.Embed(request, metadata=METADATA)
+    letters = [ord(letter) - 0x21 + 5 for letter in "ab"]
+    bits = [sum((token_vector_of(each)[place] > 0) << 7 - place for place in range(4)) for each in letters]
+    assert [list(sketch) for sketch in response.sketches] == [bits, []]
+    assert not response.query_tokens
+
+
+async def test_the_tokens_of_a_query_are_packed(
+    stub: embedder_pb2_grpc.EmbedderServiceStub, engine: FakeEngine
+) -> None:
+    request = embedder_pb2.EmbedRequest(texts=["ab"], kind=Kind.KIND_QUERY, lane=Lane.LANE_QUERY, sketches=True)
+    (tokens,) = (await stub.Embed(request, metadata=METADATA)).query_tokens
+    rows = np.stack([token_vector_of(ord(letter) - 0x21 + 5) for letter in "ab"])
+    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+    assert np.frombuffer(tokens.vectors, "<f4").reshape(2, 4) == pytest.approx(rows / lengths)
+    assert np.frombuffer(tokens.rarity, "<f4") == pytest.approx([2 + ord(letter) / 100 for letter in "ab"])
+
+
+async def test_a_model_without_token_vectors_gives_no_sketches() -> None:
+    engine = FakeEngine(sketches=False)
+    service = EmbedderService(engine, EmbedderSettings(bulk_threads=1), metrics=EmbedderMetrics(CollectorRegistry()))
+    await service.start()
+    with pytest.raises(UnimplementedError, match="fake gives no token sketches"):
+        await service.embed(["x"], kind=TextKind.PASSAGE, lane=PortLane.BULK, timeout=10.0, sketches=True)
+    await service.close()
+
+
 async def test_info(stub: embedder_pb2_grpc.EmbedderServiceStub) -> None:
     info = await stub.Info(embedder_pb2.InfoRequest(), metadata=METADATA)
     assert (info.model.name, info.model.fingerprint, info.model.window) == ("fake", "fake-1", 1000)
     assert (info.unrelated_cosine, info.related_cosine) == (0.1, 0.7)
-    assert (info.max_texts, info.max_request_bytes, info.rerank, info.sketches) == (MAX_TEXTS, 4 * 2**20, False, False)
+    assert (info.max_texts, info.max_request_bytes, info.rerank, info.sketches) == (MAX_TEXTS, 4 * 2**20, False, True)
 
 
 @pytest.mark.parametrize(
     ("fields", "code", "message"),
     [
-        pytest.param({"sketches": True}, "UNIMPLEMENTED", "sketches is not served by this version", id="sketches"),
         pytest.param(
             {"fingerprint": "other"}, "FAILED_PRECONDITION", "this embedder runs fake (fake-1)", id="fingerprint"
         ),

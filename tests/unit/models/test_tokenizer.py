@@ -14,6 +14,7 @@ from memoryd.models.folder import open_model
 from memoryd.models.tokenizer import ModelTokenizer
 from memoryd.ports import TextKind
 from tests.support.model import model_dir
+from tests.support.texts import mixed_texts
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,29 @@ def test_a_blank_text_is_refused_by_its_index(tokenizer: ModelTokenizer, blank: 
     with pytest.raises(InvalidInputError, match="text 1 is blank") as refused:
         tokenizer.ids(["tea", blank], TextKind.PASSAGE)
     assert refused.value.details == {"index": "1"}
+
+
+def kept(tokenizer: ModelTokenizer, text: str, kind: TextKind) -> list[str]:
+    (ids,) = tokenizer.ids([text], kind)
+    pieces = Tokenizer.from_file(str(model_dir() / "tokenizer.json"))
+    return [
+        pieces.id_to_token(each) or "" for each, is_kept in zip(ids, tokenizer.kept(ids, kind), strict=True) if is_kept
+    ]
+
+
+@pytest.mark.parametrize("kind", TextKind)
+def test_sketches_keep_words_and_numbers_and_nothing_of_the_prompt(tokenizer: ModelTokenizer, kind: TextKind) -> None:
+    assert kept(tokenizer, "query: DEC-0054, 你好 🙂 …!", kind) == ["▁que", "ry", "▁DEC", "-00", "54", "你好"]
+    assert kept(tokenizer, "\U0001f9ff?!", kind) == []
+
+
+def test_tokens_are_kept_whatever_runs_the_tokenizer(tokenizer: ModelTokenizer) -> None:
+    other = ModelTokenizer(FastEncoder(Tokenizer.from_file(str(model_dir() / "tokenizer.json"))), "query: ", "")
+    for text in mixed_texts(8):
+        (ids,) = tokenizer.ids([text], TextKind.QUERY)
+        assert other.ids([text], TextKind.QUERY) == [ids]
+        assert other.kept(ids, TextKind.QUERY).tolist() == tokenizer.kept(ids, TextKind.QUERY).tolist()
+        assert other.rarity(ids) == pytest.approx(tokenizer.rarity(ids), abs=1e-4)
 
 
 def test_a_lone_surrogate_is_refused_by_its_place(tokenizer: ModelTokenizer) -> None:

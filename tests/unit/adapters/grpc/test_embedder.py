@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,24 +159,47 @@ async def test_no_time_left() -> None:
             await embed(embedder, ["x"], timeout=0.0)
 
 
+class Answers(embedder_pb2_grpc.EmbedderServiceServicer):
+    """Answers every Embed call alike."""
+
+    def __init__(self, **fields: Any) -> None:  # noqa: ANN401  (a message's)
+        self._response = embedder_pb2.EmbedResponse(**{"dimensions": DIMENSIONS} | fields)
+
+    async def Info(self, request: object, context: object) -> embedder_pb2.InfoResponse:  # noqa: N802  (proto)
+        return embedder_pb2.InfoResponse(max_texts=10, max_request_bytes=10_000)
+
+    async def Embed(self, request: object, context: object) -> embedder_pb2.EmbedResponse:  # noqa: N802  (proto)
+        return self._response
+
+    async def Rerank(self, request: object, context: object) -> embedder_pb2.RerankResponse:  # noqa: N802  (proto)
+        raise NotImplementedError
+
+    def Tokenizer(self, request: object, context: object) -> AsyncIterator[embedder_pb2.TokenizerResponse]:  # noqa: N802  (proto)
+        raise NotImplementedError
+
+
 @pytest.mark.parametrize("size", [0, 12, 17])
 async def test_an_answer_with_too_few_or_too_many_numbers(size: int) -> None:
-    class Servicer(embedder_pb2_grpc.EmbedderServiceServicer):
-        async def Info(self, request: object, context: object) -> embedder_pb2.InfoResponse:  # noqa: N802  (proto)
-            return embedder_pb2.InfoResponse(max_texts=10, max_request_bytes=10_000)
-
-        async def Embed(self, request: object, context: object) -> embedder_pb2.EmbedResponse:  # noqa: N802  (proto)
-            return embedder_pb2.EmbedResponse(dimensions=DIMENSIONS, vectors=bytes(size))
-
-        async def Rerank(self, request: object, context: object) -> embedder_pb2.RerankResponse:  # noqa: N802  (proto)
-            raise NotImplementedError
-
-        def Tokenizer(self, request: object, context: object) -> AsyncIterator[embedder_pb2.TokenizerResponse]:  # noqa: N802  (proto)
-            raise NotImplementedError
-
-    async with reached_raw(Servicer()) as way:
+    async with reached_raw(Answers(vectors=bytes(size))) as way:
         with pytest.raises(UnavailableError, match="answered what this version can't read"):
             await embed(GrpcEmbedder(way), ["x"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (TextKind.PASSAGE, {}),
+        (TextKind.PASSAGE, {"sketches": [b"a", b"b"]}),
+        (TextKind.QUERY, {}),
+        (TextKind.QUERY, {"query_tokens": [embedder_pb2.QueryTokens(vectors=bytes(16), rarity=bytes(8))]}),
+        (TextKind.QUERY, {"query_tokens": [embedder_pb2.QueryTokens(vectors=bytes(16), rarity=bytes(3))]}),
+    ],
+    ids=["none", "more", "no tokens", "fewer vectors", "half a number"],
+)
+async def test_an_answer_without_the_sketches_that_were_asked_for(kind: TextKind, fields: dict[str, Any]) -> None:
+    async with reached_raw(Answers(vectors=bytes(4 * DIMENSIONS), **fields)) as way:
+        with pytest.raises(UnavailableError, match="answered what this version can't read"):
+            await GrpcEmbedder(way).embed(["x"], kind=kind, lane=Lane.QUERY, timeout=60.0, sketches=True)
 
 
 @asynccontextmanager

@@ -1,0 +1,131 @@
+"""Token sketches: one bit a dimension of each token's vector, kept at indexing, to compare a query with at search.
+
+The encoder computes a vector for every token before it averages them. A query's tokens, in full precision, are each
+matched with the nearest token of a chunk: late interaction (MaxSim of ColBERT, Khattab and Zaharia 2020), for a fetch
+and a small matrix product instead of a model call.
+
+All token vectors are centred on the model's mean token vector first. nDCG@10 of the match alone, on an agent's
+workspace and on conversation turns, with multilingual-e5-small:
+
+    not centred                                              .577 .477
+    centred on the mean over pieces drawn by frequency       .668 .576
+    centred on the mean over ten sentences                   .677 .575
+    centred on the mean over 675 tokens of varied text       .677 .591
+    centred on the mean over 8,000 tokens of notes           .691 .589
+    the same in full precision                               .693 .593
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Part of a generation's name: raise it with every change that gives any chunk another sketch.
+SKETCH_VERSION = "1"
+
+# Multiplications that one matrix product may take. OpenBLAS, which NumPy's wheels carry, spreads larger products than
+# 262,144 over threads that wait for one another: on a busy machine the same work took 268 ms instead of 6.
+_PRODUCT = 200_000
+# Row b holds the signs that the bits of byte b stand for, most significant bit first, as np.packbits lays them out.
+_SIGNS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * 2 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTokens:
+    """The tokens of a query that sketches are compared with.
+
+    Attributes:
+        vectors: centred, L2-normalised, float32, shape (tokens, dimensions); see `centre`.
+        rarity: minus each token's unigram log-probability, in nats, shape (tokens,).
+    """
+
+    vectors: NDArray[np.float32]
+    rarity: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """How well chunks match a query's tokens; all shapes (chunks,), float32.
+
+    Attributes:
+        match: the mean over the query's tokens, weighted by rarity, of the cosine with the chunk's nearest token; NaN
+            where a chunk has no sketch.
+        rare_match: the same weighted by squared rarity, so by the query's names and numbers above all.
+        tokens: tokens of each chunk's sketch.
+    """
+
+    match: NDArray[np.float32]
+    rare_match: NDArray[np.float32]
+    tokens: NDArray[np.int64]
+
+
+def is_kept(piece: str) -> bool:
+    """Whether tokens of a tokenizer's piece belong into a sketch: those with a letter or a digit.
+
+    Tokens of the prompt and special tokens are left out as well, by the caller, who knows where they are. Punctuation
+    is a fifth of all tokens and matches punctuation.
+    """
+    return any(unicodedata.category(character)[0] in "LN" for character in piece)
+
+
+def centre(vectors: NDArray[np.float32], mean: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Centre token vectors, shape (tokens, dimensions), and L2-normalise them; a zero vector stays zero."""
+    centred = vectors - mean
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    normalised: NDArray[np.float32] = np.divide(centred, lengths, out=centred, where=lengths > 0)
+    return normalised
+
+
+def make_sketch(vectors: NDArray[np.float32], mean: NDArray[np.float32]) -> bytes:
+    """Pack the signs of centred token vectors, shape (tokens, dimensions): ceil(dimensions / 8) bytes a token."""
+    return np.packbits(vectors > mean, axis=1).tobytes()
+
+
+def match_sketches(query: QueryTokens, sketches: Sequence[bytes]) -> Matches:
+    """Compare a query, of at least one token, with chunks' sketches; an empty one has no tokens.
+
+    The cosine of a vector with the signs of another is √(2/π) of the cosine with the other itself, for vectors whose
+    dimensions are independent and normal (Goemans and Williamson 1995 for signs on both sides); it is scaled back, so
+    that a match is 1 at most up to the error of the estimate.
+
+    Raises ValueError where a sketch is not of whole tokens.
+    """
+    dimensions = query.vectors.shape[1]
+    width = -(-dimensions // 8)
+    sizes = np.array([len(sketch) for sketch in sketches], np.int64)
+    if np.any(sizes % width):
+        raise ValueError(f"a sketch of {dimensions} dimensions has {width} bytes a token; got {sizes.tolist()} bytes")
+    tokens = sizes // width
+    best = np.full((len(sketches), len(query.vectors)), np.nan, np.float32)
+    filled = np.flatnonzero(tokens)
+    if filled.size:
+        codes = np.frombuffer(b"".join(sketches), np.uint8).reshape(-1, width)
+        starts = np.concatenate([[0], np.cumsum(tokens[filled])[:-1]])
+        cosines = _cosines(query.vectors * np.float32(math.sqrt(math.pi / 2 / dimensions)), codes)
+        best[filled] = np.maximum.reduceat(cosines, starts, axis=0)
+    rarity = np.maximum(query.rarity, 1e-3)
+    return Matches(best @ _shares(rarity), best @ _shares(rarity**2), tokens)
+
+
+def _cosines(query: NDArray[np.float32], codes: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Multiply packed signs, shape (sketch tokens, width), with a query's tokens; shape (sketch tokens, tokens)."""
+    dimensions = query.shape[1]
+    product: NDArray[np.float32] = np.empty((len(codes), len(query)), np.float32)
+    rows = max(_PRODUCT // query.size, 1)
+    buffer = np.empty((rows, codes.shape[1], 8), np.float32)
+    for start in range(0, len(codes), rows):
+        block = codes[start : start + rows]
+        # No byte is out of bounds: with another mode than "clip" NumPy would fill a buffer of its own first.
+        signs = np.take(_SIGNS, block, axis=0, out=buffer[: len(block)], mode="clip")
+        np.matmul(signs.reshape(len(block), -1)[:, :dimensions], query.T, out=product[start : start + len(block)])
+    return product
+
+
+def _shares(weights: NDArray[np.float64]) -> NDArray[np.float32]:
+    shares: NDArray[np.float32] = (weights / weights.sum()).astype(np.float32)
+    return shares

@@ -1,0 +1,82 @@
+"""From matches to an order and a calibrated score."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memoryd.domain.calibration import (
+    HYBRID,
+    HYBRID_SKETCHES,
+    SKETCH_TEXT_WEIGHT,
+    TEXT,
+    VECTOR,
+    VECTOR_SKETCHES,
+    Calibration,
+    best_rare_match,
+    calibration,
+    sketch_order,
+)
+from memoryd.domain.sketches import Matches
+
+ALL = (HYBRID_SKETCHES, VECTOR_SKETCHES, HYBRID, VECTOR, TEXT)
+
+
+def matches(*match: float, tokens: int = 100) -> Matches:
+    values = np.array(match, np.float32)
+    return Matches(values, values * np.float32(0.5), np.full(len(match), tokens))
+
+
+@pytest.mark.parametrize(
+    ("legs", "chosen"),
+    [
+        ((True, True, True), HYBRID_SKETCHES),
+        ((True, False, True), VECTOR_SKETCHES),
+        ((True, True, False), HYBRID),
+        ((True, False, False), VECTOR),
+        ((False, True, False), TEXT),
+        ((False, True, True), TEXT),
+    ],
+)
+def test_what_ran_decides(legs: tuple[bool, bool, bool], chosen: Calibration) -> None:
+    vector, text, sketches = legs
+    assert calibration(vector=vector, text=text, sketches=sketches) is chosen
+
+
+@pytest.mark.parametrize("chosen", ALL)
+def test_a_score_is_between_0_and_1_and_falls_with_the_order(chosen: Calibration) -> None:
+    scores = chosen.scores(np.linspace(2, -1, 50), rare_match=0.4, coverage=0.5)
+    assert ((scores > 0) & (scores < 1)).all()
+    assert (np.diff(scores) < 0).all()
+    assert np.isfinite(chosen.scores(np.array([-1e6, 1e6]))).all()
+
+
+def test_what_the_query_found_counts_for_all_chunks() -> None:
+    order = np.array([1.0, 0.5])
+    little = HYBRID_SKETCHES.scores(order, rare_match=0.1, coverage=0.1)
+    much = HYBRID_SKETCHES.scores(order, rare_match=0.7, coverage=1.0)
+    assert (little < 0.35).all()
+    assert (much > 0.35).all()
+
+
+def test_a_longer_chunk_is_expected_to_match_by_chance() -> None:
+    short, long = (sketch_order(matches(0.5, tokens=n), np.zeros(1), None, 0.0)[0] for n in (100, 200))
+    assert short == pytest.approx(0.5)
+    assert long == pytest.approx(0.5 - 0.02 * np.log(2))
+
+
+def test_text_counts_by_how_much_of_the_query_was_found() -> None:
+    text = np.array([1.0, 0.0])
+    order = sketch_order(matches(0.5, 0.5), np.zeros(2), text, 0.25)
+    assert order == pytest.approx([0.5 + SKETCH_TEXT_WEIGHT * 0.25, 0.5])
+
+
+def test_without_a_sketch_the_vector_score_stands_in() -> None:
+    order = sketch_order(matches(np.nan, np.nan, 0.4), np.array([0.9, 0.1, 0.0]), None, 0.0)
+    assert order[0] > order[2] > order[1]
+
+
+def test_the_best_rare_match() -> None:
+    assert best_rare_match(matches(0.2, np.nan, 0.8)) == pytest.approx(0.4)
+    assert best_rare_match(matches(np.nan)) == 0.0
+    assert best_rare_match(matches()) == 0.0
