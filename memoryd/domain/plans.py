@@ -17,6 +17,9 @@ from memoryd.domain.outlines import Listed, Outline
 from memoryd.domain.paths import is_evergreen, path_date
 
 POISON = "POISON"
+BLOCKED = "BLOCKED"
+"""Reason of a file that must not be indexed: its state holds no text, and its outline lists nothing."""
+_NONE_LOST: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +56,44 @@ def is_old(logged: LoggedFile, outline: Outline | None) -> bool:
     return state.problem is None and shown == (state.deleted, state.hash, state.source, state.private)
 
 
-def plan(logged: LoggedFile, base: Outline | None, chunked: Chunked | None) -> Plan:
+def is_put_again(logged: LoggedFile, base: Outline | None) -> bool:
+    """Whether a state may show nothing new: it was put again to be indexed anew (a re-index, a repair, a new epoch).
+
+    Then it is worth looking whether both stores hold what the outline lists.
+    """
+    if base is None or not base.chunks or logged.revision <= base.revision:
+        return False
+    return base.problem is not None or logged.state.hash == base.file_hash
+
+
+def plan(logged: LoggedFile, base: Outline | None, chunked: Chunked | None, lost: frozenset[str] = _NONE_LOST) -> Plan:
     """Diff a state against the file's current outline.
 
     Args:
         logged: the state.
         base: the current outline, None where there is none.
         chunked: the pieces of the state's text; None for a deletion or a problem.
+        lost: chunks that the outline lists and a store does not hold: they are born anew, under other ids.
     """
+    blocked = _blocked(logged, base)
+    if blocked is not None:
+        return Plan(blocked, dropped=tuple(base.by_id) if base else ())
     if logged.state.problem is not None:
-        return Plan(set_aside(logged, base, logged.state.problem))
+        outline = set_aside(logged, base, logged.state.problem, lost)
+        return Plan(outline, dropped=_dropped(base, outline))
     if logged.state.deleted:
         return _tombstone(logged, base)
     if chunked is None:
         message = f"{logged.state.key.path} at {logged.revision.token} has a content: its plan needs the pieces"
         raise ValueError(message)
-    return _diff(logged, base, chunked)
+    return _diff(logged, base, chunked, lost)
 
 
-def set_aside(logged: LoggedFile, base: Outline | None, problem: Problem) -> Outline:
+def set_aside(logged: LoggedFile, base: Outline | None, problem: Problem, lost: frozenset[str] = _NONE_LOST) -> Outline:
     """Make the outline of a state that can't be indexed: its revision, the problem, and the chunks of before.
 
-    What is private stays private, and what becomes private is so at once, though the text itself is the old one.
+    What is private stays private, and what becomes private is so at once, though the text itself is the old one. Chunks
+    that a store has lost are shown no more: their text is gone.
     """
     state = logged.state
     if base is None or base.deleted:
@@ -88,7 +107,32 @@ def set_aside(logged: LoggedFile, base: Outline | None, problem: Problem) -> Out
             problem=problem,
             entry=base.entry if base else 0,
         )
-    return replace(base, revision=logged.revision, problem=problem, private=base.private or state.private)
+    chunks = tuple(listed for listed in base.chunks if listed.id not in lost)
+    return replace(
+        base, revision=logged.revision, problem=problem, private=base.private or state.private, chunks=chunks
+    )
+
+
+def _blocked(logged: LoggedFile, base: Outline | None) -> Outline | None:
+    """Make the outline of a blocked file; None where it is not.
+
+    A block outlives a lost log: once an outline shows it, only a deletion takes it away, never a text.
+    """
+    state = logged.state
+    problems = [state.problem] if base is None or state.deleted else [state.problem, base.problem]
+    problem = next((each for each in problems if each is not None and each.reason == BLOCKED), None)
+    if problem is None:
+        return None
+    return Outline(
+        state.key,
+        logged.revision,
+        file_hash="",
+        chunks=(),
+        source=state.source,
+        private=state.private,
+        problem=problem,
+        entry=base.entry if base else 0,
+    )
 
 
 def _tombstone(logged: LoggedFile, base: Outline | None) -> Plan:
@@ -105,11 +149,16 @@ def _tombstone(logged: LoggedFile, base: Outline | None) -> Plan:
     return Plan(outline, dropped=tuple(base.by_id) if base else ())
 
 
-def _diff(logged: LoggedFile, base: Outline | None, chunked: Chunked) -> Plan:
+def _dropped(base: Outline | None, outline: Outline) -> tuple[str, ...]:
+    return tuple(name for name in base.by_id if name not in outline.by_id) if base else ()
+
+
+def _diff(logged: LoggedFile, base: Outline | None, chunked: Chunked, lost: frozenset[str]) -> Plan:
     state, front = logged.state, chunked.front_matter
     date = path_date(state.key.path) or front.date
     private = state.private or bool(front.private)
-    known = {(listed.identity, listed.ordinal): listed.id for listed in base.chunks} if base else {}
+    kept = [listed for listed in base.chunks if listed.id not in lost] if base else []
+    known = {(listed.identity, listed.ordinal): listed.id for listed in kept}
     seen: Counter[str] = Counter()
     listed: list[Listed] = []
     born: list[Chunk] = []
@@ -156,8 +205,7 @@ def _diff(logged: LoggedFile, base: Outline | None, chunked: Chunked) -> Plan:
         evergreen=is_evergreen(state.key.path) and state.source is Source.MEMORY,
         entry=base.entry if base else 0,
     )
-    dropped = tuple(name for name in base.by_id if name not in outline.by_id) if base else ()
-    return Plan(outline, tuple(born), dropped, changed=outline != base)
+    return Plan(outline, tuple(born), _dropped(base, outline), changed=outline != base)
 
 
 def _utc_date(modified: float) -> str:

@@ -67,6 +67,14 @@ class QueryTerm:
 class ChunkStore(Protocol):
     """What both stores share. Bound to one generation."""
 
+    async def ensure(self) -> None:
+        """Make again what the engine has lost of the store (a collection, an index), empty; nothing where all is there.
+
+        Calls raise UnavailableError with the reason STORE_LOST until then: else nobody would know that chunks are
+        missing.
+        """
+        ...
+
     async def delete(self, scope: Scope, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are no error."""
         ...

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from memoryd.domain.plans import is_old
-from memoryd.ports import Delivery, FileLog, Manifest
+from memoryd.domain.outlines import Outline
+from memoryd.domain.plans import is_old, is_put_again
+from memoryd.ports import ChunkStore, Delivery, FileLog, Manifest
 from services.indexer.failures import is_transient
 from services.indexer.jobs import Group, Job, Lease, Slice, estimate, vector_key
 from services.indexer.prepare import LARGE_BYTES, Preparer
+from services.indexer.repair.presence import lost_chunks
 from services.indexer.settings import IndexerSettings
 from services.indexer.settle import Settler
 from services.indexer.vectors import Vectorizer
@@ -32,6 +34,7 @@ class Composer:
         *,
         log: FileLog,
         manifest: Manifest,
+        stores: Sequence[ChunkStore],
         preparer: Preparer,
         vectors: Vectorizer,
         settler: Settler,
@@ -40,6 +43,7 @@ class Composer:
     ) -> None:
         self._log, self._manifest, self._preparer, self._vectors = log, manifest, preparer, vectors
         self._settler, self._settings, self._clock = settler, settings, clock
+        self._stores = stores
         self._open: deque[Job] = deque()
         self._aside: dict[asyncio.Task[bool], Job] = {}
         self._cost = 0.0
@@ -121,11 +125,19 @@ class Composer:
                 await self._settler.ack(job, "old")
                 return False
             job.chunked = await self._preparer.chunk(job.logged)
-            job.plan = await self._preparer.plan(job.logged, base, job.chunked)
+            job.lost = await self._lost(job, base)
+            job.plan = await self._preparer.plan(job.logged, base, job.chunked, job.lost)
         except Exception as error:  # noqa: BLE001  (whatever one file does, the others go on)
             await self._end_badly(job, error)
             return False
         return True
+
+    async def _lost(self, job: Job, base: Outline | None) -> frozenset[str]:
+        """Look what the stores lack of a file that was put again to be indexed anew."""
+        if base is None or not is_put_again(job.logged, base):
+            return frozenset()
+        async with asyncio.timeout(self._settings.store_timeout):
+            return await lost_chunks(base, self._stores)
 
     async def _end_badly(self, job: Job, error: Exception) -> None:
         if is_transient(error):

@@ -71,6 +71,7 @@ class Job:
         lease: until when it may be written.
         chunked: its pieces; None before they are made, and for deletions and problems.
         plan: the diff against its outline.
+        lost: what the outline lists and a store has lost.
         cursor: how many of the plan's born chunks are handed on to groups.
         settled: given up or done: what is still on its way is dropped.
     """
@@ -79,6 +80,7 @@ class Job:
     lease: Lease
     chunked: Chunked | None = None
     plan: Plan = field(init=False)
+    lost: frozenset[str] = frozenset()
     cursor: int = 0
     settled: bool = False
 

@@ -31,6 +31,12 @@ class IndexerMetrics:
         self.collected = Counter(
             "memoryd_indexer_collected_chunks", "Chunks deleted by the sweeper.", registry=registry
         )
+        self.repairs = Counter(
+            "memoryd_indexer_repairs",
+            "What the repair job has found, by defect and by what was done about it.",
+            ["defect", "treatment"],
+            registry=registry,
+        )
         self.seconds = Histogram(
             "memoryd_indexer_group_seconds",
             "Time of one group in a stage: compose, embed, write.",

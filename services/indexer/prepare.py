@@ -37,9 +37,11 @@ class Preparer:
             return None
         return await self._run(len(content), lambda: self._chunk(content))
 
-    async def plan(self, logged: LoggedFile, base: Outline | None, chunked: Chunked | None) -> Plan:
-        """Diff a state against the current outline."""
-        return await self._run(len(logged.state.content or b""), lambda: plan(logged, base, chunked))
+    async def plan(
+        self, logged: LoggedFile, base: Outline | None, chunked: Chunked | None, lost: frozenset[str]
+    ) -> Plan:
+        """Diff a state against the current outline; `lost` is what a store does not hold of that."""
+        return await self._run(len(logged.state.content or b""), lambda: plan(logged, base, chunked, lost))
 
     async def with_terms(self, chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
         """Analyse chunks."""

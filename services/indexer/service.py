@@ -30,6 +30,9 @@ from services.indexer.embed import EmbedStage
 from services.indexer.metrics import IndexerMetrics, default_metrics
 from services.indexer.pipeline import Pipeline
 from services.indexer.prepare import Preparer
+from services.indexer.repair.inspect import Inspector
+from services.indexer.repair.mend import Mender
+from services.indexer.repair.repairer import Repairer
 from services.indexer.settings import IndexerSettings
 from services.indexer.settle import Settler
 from services.indexer.sweeper import Sweeper
@@ -89,10 +92,12 @@ class Indexer(Indexing):
             settler=self._settler,
             clock=clock,
         )
+        self.repairer = self._build_repairer()
         self._preparer: Preparer | None = None
         self._pipeline: Pipeline | None = None
         self._indexing: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
+        self._repairing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin to index and to sweep. Raises UnavailableError where the file log or the embedder does not answer."""
@@ -104,12 +109,37 @@ class Indexer(Indexing):
         self._pipeline = self._build(self._preparer)
         self._indexing = asyncio.create_task(self._pipeline.run(), name="indexing")
         self._sweeping = asyncio.create_task(self.sweeper.run(), name="sweeping")
+        self._repairing = asyncio.create_task(self.repairer.run(), name="repairing")
+
+    def _build_repairer(self) -> Repairer:
+        settings = self._settings
+        inspector = Inspector(
+            log=self._log,
+            manifest=self._manifest,
+            vectors=self._vectors,
+            texts=self._texts,
+            consumer=settings.consumer,
+            timeout=settings.store_timeout,
+            on_stray=lambda outline, ids: self.sweeper.unlisted(outline.key, ids),
+        )
+        mender = Mender(
+            log=self._log, manifest=self._manifest, workspace=self._workspace, timeout=settings.sync_timeout
+        )
+        return Repairer(
+            inspector,
+            mender,
+            (self._vectors, self._texts),
+            settings=settings,
+            metrics=self._metrics,
+            settler=self._settler,
+        )
 
     def _build(self, preparer: Preparer) -> Pipeline:
         vectorizer = Vectorizer(self._vectors, self._embedder, self._settings, self._metrics)
         composer = Composer(
             log=self._log,
             manifest=self._manifest,
+            stores=(self._vectors, self._texts),
             preparer=preparer,
             vectors=vectorizer,
             settler=self._settler,
@@ -130,11 +160,12 @@ class Indexer(Indexing):
 
     async def stop(self, timeout: float) -> None:
         """Take in no more, finish what is in work within `timeout` seconds, abandon the rest: it is delivered again."""
-        if self._pipeline is None or self._indexing is None or self._sweeping is None:
+        if self._pipeline is None or self._indexing is None or self._sweeping is None or self._repairing is None:
             return
-        tasks = {self._indexing, self._sweeping}
+        tasks = {self._indexing, self._sweeping, self._repairing}
         self._pipeline.stop()
         self._sweeping.cancel()
+        self._repairing.cancel()
         await asyncio.wait({self._indexing}, timeout=timeout)
         if not self._indexing.done():
             _log.warning("indexing stopped in the middle; it goes on after the next start", waited=timeout)

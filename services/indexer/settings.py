@@ -40,4 +40,12 @@ class IndexerSettings(BaseSettings):
     retry_base: PositiveFloat = Field(default=0.5, description="First delay after a transient failure; it doubles.")
     retry_cap: PositiveFloat = Field(default=30.0, description="Longest delay after a transient failure.")
     grace: float = Field(default=60.0, ge=0, description="Time from first seen unlisted to collected.")
-    sweep_interval: PositiveFloat = Field(default=900.0, description="Time between sweeps over everything.")
+    sweep_interval: PositiveFloat = Field(
+        default=900.0, description="Time between comparisons of everything, which find what is to be mended or swept."
+    )
+    glance_interval: PositiveFloat = Field(
+        default=30.0, description="Time between looks whether a whole store, log or manifest is gone."
+    )
+    sync_timeout: PositiveFloat = Field(
+        default=60.0, description="How long the owner of a folder is waited for where only it can tell what is gone."
+    )

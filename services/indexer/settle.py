@@ -11,7 +11,7 @@ import structlog
 from memoryd.domain.files import FileKey, Problem, Revision
 from memoryd.domain.outlines import Outline
 from memoryd.domain.plans import POISON, is_old, set_aside
-from memoryd.errors import ConflictError, MemorydError
+from memoryd.errors import STORE_LOST, ConflictError, MemorydError
 from memoryd.ports import Manifest
 from services.indexer.failures import backoff, is_transient, reason_of
 from services.indexer.jobs import Job, LeaseLostError
@@ -37,6 +37,7 @@ class Settler:
         self._failures: OrderedDict[tuple[FileKey, Revision], int] = OrderedDict()
         self._in_a_row = 0
         self._next_end = asyncio.Event()
+        self.store_lost = asyncio.Event()  # set where a store has lost what it held
 
     def pause(self, failures: int = 0) -> float:
         """Seconds to wait before more is taken in: 0, or a backoff while all fails or `failures` fetches did."""
@@ -51,6 +52,8 @@ class Settler:
 
     def failed(self, stage: str, error: BaseException) -> None:
         """Count and log a failure."""
+        if reason_of(error) == STORE_LOST:
+            self.store_lost.set()
         self._metrics.failures.labels(stage, reason_of(error)).inc()
         detail = str(error) if isinstance(error, MemorydError) else ""
         unexpected = None if detail or is_transient(error) else error
@@ -112,7 +115,7 @@ class Settler:
             async with asyncio.timeout(job.lease.remaining):
                 base: Outline | None = await self._manifest.outline(job.key)
                 if not is_old(job.logged, base):
-                    await self._manifest.commit(set_aside(job.logged, base, problem))
+                    await self._manifest.commit(set_aside(job.logged, base, problem, job.lost))
         except ConflictError:
             await self.conflict(job)
         except LeaseLostError:

@@ -1,6 +1,6 @@
 """The sweeper: deletes the chunks that no outline lists any more, from both stores, after a grace time.
 
-It is also what repairs: a chunk left by an indexer that crashed is found by the sweep over everything. It decides by
+A chunk left by an indexer that crashed is found by the repair job, which looks over everything. It decides by
 `Outline.collectable` alone; a file without an outline is never touched. The grace is for searches in flight and for
 renames, whose vectors are found in the old chunks; safety does not depend on it.
 """
@@ -66,14 +66,10 @@ class Sweeper:
             self._due.setdefault(key, now + self._settings.grace)
 
     async def run(self) -> None:
-        """Sweep until cancelled: everything first, which finds what an earlier process has left."""
-        everything = self._clock()
+        """Sweep what is queued until cancelled; the repair job queues what an earlier process has left."""
         failures = 0
         while True:
             try:
-                if self._clock() >= everything:
-                    await self.look_over()
-                    everything = self._clock() + self._settings.sweep_interval
                 await self.sweep()
             except Exception as error:  # noqa: BLE001  (a store that does not answer ends no sweeper)
                 failures += 1
@@ -81,7 +77,8 @@ class Sweeper:
                 await asyncio.sleep(backoff(failures, self._settings.retry_base, self._settings.retry_cap))
             else:
                 failures = 0
-                await self._sleep(min(everything, next(iter(self._due.values()), everything)) - self._clock())
+                later = self._clock() + self._settings.sweep_interval
+                await self._sleep(min(later, next(iter(self._due.values()), later)) - self._clock())
 
     async def sweep(self) -> int:
         """Sweep the queued files whose grace has passed; returns how many chunks were deleted.

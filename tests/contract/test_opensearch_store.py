@@ -15,7 +15,7 @@ from memoryd.adapters.opensearch.connection import connect
 from memoryd.adapters.opensearch.settings import OpenSearchSettings
 from memoryd.adapters.opensearch.store import OpenSearchTextStore
 from memoryd.domain.files import Source
-from memoryd.errors import InvalidInputError, UnavailableError
+from memoryd.errors import STORE_LOST, InvalidInputError, UnavailableError
 from memoryd.ports import Filter, QueryTerm, TextStore
 from tests.contract.text_chunks import HERE, NEIGHBOURS, SCOPE, chunk, found, hits, ids, scanned, terms
 from tests.servers.opensearch import OpenSearchServer, index_name, open_text_store, opensearch, opensearch_url
@@ -94,11 +94,15 @@ class TestOutage:
         await store.upsert([chunk("word")])
         client = connect(OpenSearchSettings(url=opensearch_url()))
         await client.indices.delete(index=f"{index_name(tmp_path)}.{SCOPE.tenant}.index")
-        with pytest.raises(UnavailableError, match="has lost an index"):
+        with pytest.raises(UnavailableError, match="has lost an index") as failure:
             await store.upsert([chunk("word")])
+        assert failure.value.reason == STORE_LOST
         assert await client.cat.indices(index=f"{index_name(tmp_path)}*", format="json") == []
         await client.close()
         assert await found(store, "word") == []
+        await store.ensure()
+        await store.upsert([chunk("a new word", "b.md")])
+        assert await found(store, "word", replace(HERE, path_prefix="b")) == ["b.md"]
 
 
 class TestIndex:

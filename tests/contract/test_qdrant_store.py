@@ -14,7 +14,7 @@ from qdrant_client import models
 from memoryd.adapters.qdrant.connection import connect
 from memoryd.adapters.qdrant.settings import QdrantSettings
 from memoryd.adapters.qdrant.store import QdrantVectorStore
-from memoryd.errors import DataError, UnavailableError
+from memoryd.errors import STORE_LOST, DataError, UnavailableError
 from memoryd.ports import VectorStore
 from tests.contract.registry import DIMENSIONS
 from tests.contract.vector_chunks import ALL, HERE, SCOPE, embedded, found, ids, scanned, vector
@@ -96,8 +96,12 @@ class TestOutage:
             await client.delete_collection(collection.name)
         await client.close()
         for call in CALLS.values():
-            with pytest.raises(UnavailableError, match="has lost the collection"):
+            with pytest.raises(UnavailableError, match="has lost the collection") as failure:
                 await call(store)
+            assert failure.value.reason == STORE_LOST
+        await store.ensure()
+        await store.upsert([embedded(1)])
+        assert [chunk.id for chunk in await found(store)] == ids([embedded(1)])
 
     async def test_a_closed_store_says_so(self, store: QdrantVectorStore) -> None:
         await store.close()

@@ -183,6 +183,9 @@ class _MemoryStore:
         self.held: dict[str, Chunk] = {}
         self.writes = 0
 
+    async def ensure(self) -> None:
+        return
+
     async def delete(self, scope: Scope, ids: Sequence[str]) -> None:
         for name in ids:
             if name in self.held and self.held[name].key.scope == scope:

@@ -86,6 +86,7 @@ class World:
         self.last: dict[str, Revision] = {}
         self.clock_offset = 0.0
         self._highest: dict[str, Revision] = {}
+        self.owner: Any = None  # a `Workspace`, where the test needs one
 
     async def write(self, path: str, text: str, *, private: bool = False, live: bool = True) -> Revision:
         """Save a file."""
@@ -132,6 +133,7 @@ class World:
         replica = Indexer(
             **self.ports(actor),
             settings=self.settings,
+            workspace=self.owner,
             metrics=IndexerMetrics(self.metrics[actor]),
             clock=self.clock,
         )

@@ -62,6 +62,9 @@ class TantivyTextStore:
             if outcome is not None:
                 raise outcome
 
+    async def ensure(self) -> None:
+        """Nothing: what is damaged is set aside when it is opened."""
+
     async def delete(self, scope: Scope, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are no error."""
         if ids:

@@ -81,6 +81,9 @@ class EdgeVectorStore:
         self._unflushed += len(chunks)
         await self._write(edge.UpdateOperation.upsert_points([points.point(c) for c in piece]) for piece in pieces)
 
+    async def ensure(self) -> None:
+        """Nothing: what is damaged is set aside when it is opened."""
+
     async def delete(self, scope: Scope, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are no error."""
         if ids:

@@ -11,7 +11,7 @@ from opensearchpy.exceptions import ConnectionError as NoConnectionError
 from opensearchpy.exceptions import ConnectionTimeout, OpenSearchException, TransportError
 
 from memoryd.adapters.opensearch.settings import OpenSearchSettings
-from memoryd.errors import UnavailableError
+from memoryd.errors import STORE_LOST, UnavailableError
 
 # Another try at once, for a kept connection that the server has closed meanwhile. Longer outages are the caller's.
 _RETRIES = 1
@@ -49,13 +49,15 @@ def translated(settings: OpenSearchSettings) -> Iterator[None]:
 
 def failure(settings: OpenSearchSettings, status: int | str) -> UnavailableError:
     """Say what the HTTP status of an answer means."""
+    if status == HTTPStatus.NOT_FOUND:
+        return UnavailableError(
+            f"OpenSearch at {settings.url} has lost an index: it is filled again from the file log", reason=STORE_LOST
+        )
     match status:
         case HTTPStatus.UNAUTHORIZED:
             reason = "refuses our user: set MEMORYD_OPENSEARCH_USERNAME and _PASSWORD"
         case HTTPStatus.FORBIDDEN:
             reason = "does not let our user do this, or its disk is full: see the user's roles and the disk"
-        case HTTPStatus.NOT_FOUND:
-            reason = "has lost an index: restart memoryd and index the workspaces again"
         case HTTPStatus.TOO_MANY_REQUESTS:
             reason = "is overloaded, or its disk is full: see its disk, or try again later"
         case HTTPStatus.SERVICE_UNAVAILABLE:

@@ -48,7 +48,7 @@ class OpenSearchTextStore:
         self._client = client
         self._name = name
         self._settings = settings
-        # Not made again where one is lost: that a write then fails is the only sign that older chunks are missing.
+        # Not made again by a write where one is lost: that it fails is the sign that older chunks are missing.
         self._made: set[str] = set()
 
     @classmethod
@@ -84,6 +84,10 @@ class OpenSearchTextStore:
             }
             for chunk in chunks
         )
+
+    async def ensure(self) -> None:
+        """Make lost indexes again, when they are next written to."""
+        self._made.clear()
 
     async def delete(self, scope: Scope, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are no error."""

@@ -11,7 +11,7 @@ from qdrant_client import AsyncQdrantClient
 from qdrant_client.common.client_exceptions import QdrantException
 
 from memoryd.adapters.qdrant.settings import QdrantSettings
-from memoryd.errors import UnavailableError
+from memoryd.errors import STORE_LOST, UnavailableError
 
 # Every call of ours may be sent twice. gRPC adds the jitter (its "gRPC Retry Design", A6).
 _RETRY = {
@@ -56,7 +56,8 @@ def translated(settings: QdrantSettings) -> Iterator[None]:
     try:
         yield
     except grpc.aio.AioRpcError as error:
-        raise UnavailableError(_message(settings, error.code())) from error
+        reason = STORE_LOST if error.code() is grpc.StatusCode.NOT_FOUND else None
+        raise UnavailableError(_message(settings, error.code()), reason=reason) from error
     except QdrantException as error:
         raise UnavailableError(f"Qdrant at {settings.url} is overloaded: try again later") from error
     except grpc.aio.UsageError as error:
@@ -72,6 +73,6 @@ def _message(settings: QdrantSettings, code: grpc.StatusCode) -> str:
         case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
             return f"Qdrant at {settings.url} refuses our API key: set MEMORYD_QDRANT_API_KEY to one that may write"
         case grpc.StatusCode.NOT_FOUND:
-            return f"Qdrant at {settings.url} has lost the collection: restart memoryd and index the workspaces again"
+            return f"Qdrant at {settings.url} has lost the collection: it is filled again from the file log"
         case _:
             return f"Qdrant at {settings.url} failed ({code.name}): its log says why"

@@ -70,6 +70,11 @@ class QdrantVectorStore:
             with translated(self._settings):
                 await self._client.upsert(self._collection, points, wait=True)
 
+    async def ensure(self) -> None:
+        """Create the collection where it was lost, empty."""
+        with translated(self._settings):
+            await ensure_collection(self._client, self._collection, self._dimensions, self._settings)
+
     async def delete(self, scope: Scope, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are no error."""
         if ids:

@@ -1,0 +1,1 @@
+"""Repair: compares the file log, the outlines and both stores, and mends by the same rules as indexing."""
