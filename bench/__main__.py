@@ -13,11 +13,18 @@ from bench.figures import show
 def main() -> None:
     """Run the benchmarks that were asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["search", "indexing"], help="search, indexing; default: both")
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        default=["search", "indexing"],
+        help="search, indexing, distributed; default: all but the last",
+    )
     parser.add_argument("--chunks", type=int, default=10_000, help="size of the index that is searched")
     parser.add_argument("--rounds", type=int, default=200, help="searches that are timed")
     parser.add_argument("--sections", type=int, default=300, help="sections of the folder that is indexed")
     parser.add_argument("--corpus", type=Path, help="index this folder of Markdown instead of a made-up one")
+    parser.add_argument("--saves", type=int, default=40, help="distributed: files that are saved and waited for")
+    parser.add_argument("--embed", action="store_true", help="distributed: embed the whole corpus, not its headings")
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     arguments = parser.parse_args()
     figures = []
@@ -25,6 +32,13 @@ def main() -> None:
         figures += asyncio.run(search.run(arguments.chunks, arguments.rounds))
     if "indexing" in arguments.parts:
         figures += asyncio.run(indexing.run(arguments.sections, arguments.corpus))
+    if "distributed" in arguments.parts:
+        # The servers are in the development dependencies.
+        from bench.distributed import run as distributed  # noqa: PLC0415
+
+        figures += asyncio.run(
+            distributed.run(arguments.chunks, arguments.rounds, arguments.saves, embed=arguments.embed)
+        )
     show(figures, as_json=arguments.json)
 
 

@@ -30,7 +30,7 @@ async def run(chunks: int, rounds: int) -> list[Figure]:
         write_corpus(folder, chunks)
         async with _server(folder, data) as client:
             held = (await client.status()).workspaces[0].chunks
-            queries = _queries(rounds)
+            queries = queries_of(rounds)
             async with open_embedder(EmbedderSettings()) as embedder:
                 alone, searches = [], []
                 stages: dict[str, list[float]] = defaultdict(list)
@@ -75,8 +75,8 @@ async def _server(folder: Path, data: Path) -> AsyncIterator[MemorydClient]:
         await process.wait()
 
 
-def _queries(count: int) -> list[str]:
-    """Different natural sentences, so that nothing is answered from a cache."""
+def queries_of(count: int) -> list[str]:
+    """Give `count` different natural sentences, so that nothing is answered from a cache."""
     lines = [
         line.strip("-# ")
         for path in sorted(EXAMPLE.rglob("*.md"))

@@ -15,6 +15,8 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 _SECRET_FIELD = re.compile(r"(?:.*[_-])?(?:key|token|secret|password|authorization)", re.IGNORECASE)
 _BEARER = re.compile(r"(bearer\s+)[^\s'\",)]+", re.IGNORECASE)
 _MASK = "***"
+# Libraries that log a line for each request that succeeds.
+_CHATTY = ("opensearch",)
 
 
 class LogSettings(BaseSettings):
@@ -51,6 +53,8 @@ def configure(settings: LogSettings) -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=level, force=True)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

@@ -14,6 +14,9 @@ from memoryd.errors import InvalidInputError, UnavailableError
 from memoryd.evaluation.run import Answer
 from memoryd.evaluation.sets import RetrievalSet
 
+# Called with what is done, how much of it, and of how much.
+Report = Callable[[str, int, int], None]
+
 # A query that is too long for the model's window is cut in any case: what is measured is the product's answer to it.
 _EXPECTED = frozenset({"CUT_SHORT"})
 _ATTEMPTS = 3
@@ -54,32 +57,12 @@ class ServedProduct:
             found[group] = name
         return cls(client, found)
 
-    async def indexed(self, data: RetrievalSet, progress: Callable[[str, int, int], None]) -> list[WorkspaceStatus]:
+    async def indexed(self, data: RetrievalSet, progress: Report) -> list[WorkspaceStatus]:
         """Wait until the server has indexed every document. Raises UnavailableError where it makes no progress."""
         return [
-            await self._indexed(name, sum(document.group == group for document in data.documents), progress)
+            await until_indexed(self.client, name, sum(each.group == group for each in data.documents), progress)
             for group, name in self.workspaces.items()
         ]
-
-    async def _indexed(
-        self, workspace: str, documents: int, progress: Callable[[str, int, int], None]
-    ) -> WorkspaceStatus:
-        clock = asyncio.get_running_loop().time
-        last, since = (-1, -1), clock()
-        while True:
-            (status,) = (await self.client.status(workspace=workspace)).workspaces
-            held = status.files + len(status.quarantined)
-            if held >= documents and not status.pending:
-                return status
-            progress(f"indexing {workspace}", min(held, documents), documents)
-            if last != (held, status.pending):
-                last, since = (held, status.pending), clock()
-            elif clock() - since > _STALLED:
-                raise UnavailableError(
-                    f"workspace {workspace} holds {held} of {documents} files, {status.pending} changes are pending, "
-                    "and nothing happens: does it hold the set's documents, and does the indexer run?"
-                )
-            await asyncio.sleep(_POLL)
 
     async def search(self, group: str, text: str, mode: Mode, *, everything: bool) -> Answer:
         """Ask, again where the answer was degraded or stale: what remains so is told by the answer."""
@@ -102,3 +85,26 @@ class ServedProduct:
         milliseconds = (time.perf_counter() - began) * 1000
         whole = not reply.stale and all(entry.reason in _EXPECTED for entry in reply.degraded)
         return Answer(reply.results, milliseconds, reply.timings, whole=whole)
+
+
+async def until_indexed(client: MemorydClient, workspace: str, files: int, progress: Report) -> WorkspaceStatus:
+    """Wait until a workspace holds so many files and nothing is pending.
+
+    Raises UnavailableError where nothing moves for two minutes.
+    """
+    clock = asyncio.get_running_loop().time
+    last, since = (-1, -1), clock()
+    while True:
+        (status,) = (await client.status(workspace=workspace)).workspaces
+        held = status.files + len(status.quarantined)
+        if held >= files and not status.pending:
+            return status
+        progress(f"indexing {workspace}", min(held, files), files)
+        if last != (held, status.pending):
+            last, since = (held, status.pending), clock()
+        elif clock() - since > _STALLED:
+            raise UnavailableError(
+                f"workspace {workspace} holds {held} of {files} files, {status.pending} changes are pending, and "
+                "nothing happens: does it hold the set's documents, and does the indexer run?"
+            )
+        await asyncio.sleep(_POLL)

@@ -16,6 +16,7 @@ structlog.contextvars.bind_contextvars(request_id="r-1")
 log = structlog.get_logger("memoryd.test")
 log.debug("quiet")
 log.info("call", api_key="s3cret", key_id="k1", header="authorization: Bearer s3cret", text="字")
+logging.getLogger("opensearch").info("a request that went well")
 logging.getLogger("library").warning("careful: %s", "Bearer s3cret")
 try:
     raise ValueError("Bearer s3cret")
