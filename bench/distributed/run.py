@@ -27,10 +27,9 @@ async def run(chunks: int, rounds: int, saved: int, *, embed: bool) -> list[Figu
     """
     with tempfile.TemporaryDirectory(prefix="memoryd-bench-") as temporary:
         root, folder = Path(temporary), Path(temporary, "notes")
-        write_corpus(folder, chunks)
+        files = _write(folder, chunks)
         modules = {} if embed else {"embedder": "bench.distributed.embedder"}
         async with six_processes(root, modules) as six, six.workspaces({_SCOPE: folder}) as running:
-            files = sum(1 for _ in folder.glob("*.md"))
             status = await until_indexed(running.client, _SCOPE.workspace, files, lambda *_: None)
             found = await hops.measure(six, running.client, _SCOPE, rounds)
             written = await saves.measure(running.client, folder, saved)
@@ -38,3 +37,9 @@ async def run(chunks: int, rounds: int, saved: int, *, embed: bool) -> list[Figu
             started = await asyncio.to_thread(processes.starts, six, running)
         held = Figure("chunks in the index", status.chunks, "chunks")
         return [held, *found.parts, *memory, *started, *written, *found.whole]
+
+
+def _write(folder: Path, chunks: int) -> int:
+    """Write the corpus; the number of its files."""
+    write_corpus(folder, chunks)
+    return sum(1 for _ in folder.glob("*.md"))
