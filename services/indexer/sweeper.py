@@ -65,6 +65,10 @@ class Sweeper:
                 self._woken.set()
             self._due.setdefault(key, now + self._settings.grace)
 
+    def wake(self) -> None:
+        """Look now for what is due."""
+        self._woken.set()
+
     async def run(self) -> None:
         """Sweep what is queued until cancelled; the repair job queues what an earlier process has left."""
         failures = 0

@@ -16,10 +16,14 @@ from memoryd.domain.chunking import Limits, chunk_markdown
 from memoryd.domain.chunks import Chunk
 from memoryd.domain.files import FileKey, FileState, Problem, Revision
 from memoryd.domain.names import Scope
+from memoryd.domain.outlines import Outline, WorkspaceView
+from memoryd.domain.queries import MAX_RESULTS, Chat, SearchAnswer, SearchQuery
 from memoryd.ports import ChunkStore, FileLog, Filter, IndexStatus, Manifest, QueryTerm, TextStore, VectorStore
 from services.indexer.metrics import IndexerMetrics
 from services.indexer.service import Indexer
 from services.indexer.settings import IndexerSettings
+from services.search.service import SearchService
+from services.search.settings import SearchSettings
 from tests.support.fakes import (
     FakeEmbedder,
     FakeTokenizer,
@@ -62,6 +66,31 @@ class Found:
     end_line: int
     chunk: Chunk
     private: bool
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the search service answered, and the outlines that it went by."""
+
+    answer: SearchAnswer
+    view: WorkspaceView
+    chat: Chat
+
+
+class _Noting:
+    """A manifest that notes the view which it gave last."""
+
+    def __init__(self, manifest: Any) -> None:  # noqa: ANN401  (gated)
+        self._manifest = manifest
+        self.noted = WorkspaceView(0)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  (whatever the port has)
+        return getattr(self._manifest, name)
+
+    async def view(self, scope: Scope) -> WorkspaceView:
+        """Give it, and note it."""
+        self.noted = await self._manifest.view(scope)
+        return self.noted
 
 
 class World:
@@ -178,7 +207,14 @@ class World:
             clock=self.clock,
         ).sweeper
         await sweeper.look_over()
+        self.clock_offset += self.settings.grace
         await sweeper.sweep()
+
+    def let_pass(self, seconds: float) -> None:
+        """Let time pass for the replicas, and have their sweepers see it."""
+        self.clock_offset += seconds
+        for replica in self.replicas.values():
+            replica.sweeper.wake()
 
     # --- What must hold -----------------------------------------------------------------------------------------------
 
@@ -198,10 +234,49 @@ class World:
                 found.append(Found(chunk.key.path, self._shown(outline.key, outline), *lines, chunk, outline.private))
         return found
 
-    def _shown(self, key: FileKey, outline: Any) -> Revision:  # noqa: ANN401  (an outline)
+    async def ask(self, actor: str = "search", chat: Chat = Chat.DIRECT) -> Asked:
+        """Ask the search service for all that there is."""
+        ports = self.ports(actor)
+        manifest = _Noting(ports["manifest"])
+        service = SearchService(
+            embedder=FakeEmbedder(),
+            vectors=ports["vectors"],
+            texts=ports["texts"],
+            manifest=cast("Manifest", manifest),
+            log=ports["log"],
+            consumer=self.settings.consumer,
+            settings=SearchSettings(),
+        )
+        query = SearchQuery(COMMON, max_results=MAX_RESULTS, min_score=0.0, chat=chat)
+        return Asked(await service.search(self.scope, query, timeout=1e6), manifest.noted, chat)
+
+    def check_asked(self, asked: Asked) -> None:
+        """S1 and C1 of an answer: one revision a file, its lines and flags; and all of it, where both legs ran."""
+        revisions: dict[str, set[Revision]] = {}
+        for result in asked.answer.results:
+            revisions.setdefault(result.path, set()).add(result.revision)
+            shown = [
+                state
+                for (path, revision), state in self.history.items()
+                if path == result.path and state.hash == result.file_hash and revision <= result.revision
+            ]
+            assert shown, f"S1: no revision of {result.path} was like this"
+            lines = (shown[-1].content or b"").decode().split("\n")
+            assert "\n".join(lines[result.start_line - 1 : result.end_line]) == result.snippet, "S1: wrong lines"
+            is_private = self.history[result.path, result.revision].private
+            assert asked.chat is Chat.DIRECT or not is_private, "S1: a private file in a group"
+        assert all(len(each) == 1 for each in revisions.values()), "S1: two revisions of one file"
+        if asked.chat is Chat.DIRECT and not asked.answer.degraded:
+            found = Counter((result.path, result.start_line) for result in asked.answer.results)
+            listed = Counter(
+                (path, each.start_line) for path, outline in asked.view.outlines.items() for each in outline.chunks
+            )
+            assert found == listed or listed.total() > MAX_RESULTS, "C1: not all that the outlines list was found"
+
+    def _shown(self, key: FileKey, outline: Outline) -> Revision:
         """Tell which revision's text an outline shows: where the newest was set aside, the last one indexed before."""
         if outline.problem is None:
-            return cast("Revision", outline.revision)
+            return outline.revision
         hashes = {revision: state.hash for (path, revision), state in self.history.items() if path == key.path}
         return max(r for r, digest in hashes.items() if digest == outline.file_hash and r <= outline.revision)
 
@@ -221,8 +296,8 @@ class World:
         held = [await ids(store, self.scope) for store in (self.engines.vectors, self.engines.texts)]
         for path, outline in (await self.engines.manifest.view(self.scope)).outlines.items():
             for of_store in held:
-                assert set(outline.by_id) <= of_store
-            assert outline.revision >= self._highest.get(path, outline.revision)
+                assert set(outline.by_id) <= of_store, "S2: a store lacks a chunk that an outline lists"
+            assert outline.revision >= self._highest.get(path, outline.revision), "S3: an outline went back"
             self._highest[path] = outline.revision
 
     async def check_l1(self) -> None:
@@ -230,19 +305,20 @@ class World:
         outlines = (await self.engines.manifest.view(self.scope)).outlines
         expected: Counter[tuple[str, str, bool]] = Counter()
         for path, revision in self.last.items():
-            state, outline = self.history[path, revision], outlines[path]
-            assert outline.revision == revision
-            assert outline.deleted == state.deleted
-            assert outline.problem == state.problem
+            state, outline = self.history[path, revision], outlines.get(path)
+            assert outline is not None, "L1: no outline"
+            assert outline.revision == revision, "L1: not the last state"
+            assert (outline.deleted, outline.problem) == (state.deleted, state.problem), "L1: not as the file is"
             shown = self.history[path, self._shown(outline.key, outline)] if outline.chunks else state
             if shown.content is not None:
                 expected.update((path, piece, shown.private) for piece in pieces(shown.content.decode()))
         for store in (self.engines.vectors, self.engines.texts):
-            assert await ids(store, self.scope) == {name for outline in outlines.values() for name in outline.by_id}
+            listed = {name for outline in outlines.values() for name in outline.by_id}
+            assert await ids(store, self.scope) == listed, "L1: a store does not hold exactly what is listed"
         hits = await self.engines.texts.search([QueryTerm(COMMON)], Filter(self.scope), ALL)
-        assert Counter((h.chunk.key.path, h.chunk.text, h.chunk.private) for h in hits) == expected
+        assert Counter((h.chunk.key.path, h.chunk.text, h.chunk.private) for h in hits) == expected, "L1: texts"
         hits = await self.engines.vectors.search(vector_of("query"), Filter(self.scope), ALL)
-        assert Counter((h.chunk.key.path, h.chunk.text, h.chunk.private) for h in hits) == expected
+        assert Counter((h.chunk.key.path, h.chunk.text, h.chunk.private) for h in hits) == expected, "L1: vectors"
 
     async def check_rest(self) -> None:
         """Index what is pending, sweep once more, and check everything."""
@@ -253,6 +329,8 @@ class World:
         await self.check_s2_s3()
         await self.check_l1()
         self.check_s1(await self.search())
+        self.check_asked(await self.ask())
+        self.check_asked(await self.ask(chat=Chat.GROUP))
 
     def written(self) -> int:
         """Count the chunks that were written to the stores, both taken together."""

@@ -3,7 +3,8 @@
 The invariants have the names of the protocol's specification (see docs/architecture.md):
 S1 a search returns chunks of one single outline a file, with its flags and lines; S2 both stores hold every chunk that
 an outline lists; S3 an outline's revision never goes down; L1 at rest, after one more sweep, the outlines show the last
-states of the files and both stores hold exactly their chunks.
+states of the files and both stores hold exactly their chunks; C1 a search sees every chunk of the outlines that it goes
+by, where the sweeper keeps a grace: time does not pass while a search runs. Without a grace the others hold, too.
 """
 
 from __future__ import annotations
@@ -16,13 +17,21 @@ from typing import TypeVar
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from memoryd.domain.names import Scope
+from memoryd.domain.queries import Chat
 from memoryd.errors import UnavailableError
 from services.indexer.prepare import Preparer
 from tests.support.gate import Outcome, Waiting
-from tests.support.indexing import Engines, Found, World, section
+from tests.support.indexing import Asked, Engines, World, section
 
 T = TypeVar("T")
 OpenEngines = Callable[[AsyncExitStack], Awaitable[Engines]]
@@ -31,6 +40,7 @@ PATHS = st.sampled_from(["memory/p.md", "memory/q.md"])
 ACTORS = st.sampled_from(["one", "two"])
 # Of few sections, so that texts repeat: within a file, in the other file, and after they were gone.
 TEXTS = st.lists(st.sampled_from(["iris", "moss", "fern"]), max_size=4).map(lambda ws: "\n".join(map(section, ws)))
+GRACE = 60.0
 OUTCOMES = st.sampled_from([Outcome.DONE] * 6 + [Outcome.REFUSED, Outcome.UNANSWERED])
 
 
@@ -72,7 +82,7 @@ class ProtocolMachine(RuleBasedStateMachine):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(Preparer, "_run", _at_once)
-        self.searching: asyncio.Task[list[Found]] | None = None
+        self.searching: asyncio.Task[Asked] | None = None
         self.world: World = self.run(self.begin())
 
     def run(self, what: Awaitable[T]) -> T:
@@ -86,9 +96,13 @@ class ProtocolMachine(RuleBasedStateMachine):
     async def begin(self) -> World:
         world = await self.shared.world()
         world.gate.stepping = True
-        for actor in "one", "two":
-            await world.start(actor)
         return world
+
+    @initialize(grace=st.sampled_from([0.0, GRACE]))
+    def start(self, grace: float) -> None:
+        self.world.settings.grace = grace
+        for actor in "one", "two":
+            self.run(self.world.start(actor))
 
     @rule(path=PATHS, text=TEXTS, private=st.booleans())
     def write(self, path: str, text: str, private: bool) -> None:
@@ -98,14 +112,17 @@ class ProtocolMachine(RuleBasedStateMachine):
     def delete(self, path: str) -> None:
         self.run(self.world.delete(path))
 
-    @rule(path=PATHS)
-    def rename(self, path: str) -> None:
+    @rule(path=PATHS, delete_first=st.booleans())
+    def rename(self, path: str, delete_first: bool) -> None:
         other = "memory/p.md" if path == "memory/q.md" else "memory/q.md"
         last = self.world.last.get(path)
         content = self.world.history[path, last].content if last else None
         if content is not None:
-            self.run(self.world.delete(path))
+            if delete_first:
+                self.run(self.world.delete(path))
             self.run(self.world.write(other, content.decode()))
+            if not delete_first:
+                self.run(self.world.delete(path))
 
     @rule(path=PATHS)
     def set_aside(self, path: str) -> None:
@@ -139,23 +156,33 @@ class ProtocolMachine(RuleBasedStateMachine):
         self.run(self.world.deliver_again())
 
     @precondition(lambda self: self.searching is None)
-    @rule()
-    def search(self) -> None:
-        self.run(self.begin_search())
+    @rule(seconds=st.sampled_from([GRACE + 1, GRACE + 1, 1_000.0]))
+    def time_passes(self, seconds: float) -> None:
+        """The grace passes, or so much time that everything is swept."""
+        self.run(self.pass_time(seconds))
 
-    async def begin_search(self) -> None:
-        self.searching = asyncio.create_task(self.world.search())
+    async def pass_time(self, seconds: float) -> None:
+        self.world.let_pass(seconds)
+        await self.world.gate.quiet()
+
+    @precondition(lambda self: self.searching is None)
+    @rule(chat=st.sampled_from([Chat.DIRECT, Chat.DIRECT, Chat.GROUP]))
+    def search(self, chat: Chat) -> None:
+        self.run(self.begin_search(chat))
+
+    async def begin_search(self, chat: Chat) -> None:
+        self.searching = asyncio.create_task(self.world.ask(chat=chat))
         await self.world.gate.quiet()
 
     async def check_search(self) -> None:
-        """S1, where a search has just ended."""
+        """S1 and C1, where a search has just ended."""
         if self.searching is not None and self.searching.done():
             searching, self.searching = self.searching, None
             try:
-                found = await searching
+                asked = await searching
             except UnavailableError:
                 return
-            self.world.check_s1(found)
+            self.world.check_asked(asked)
 
     @invariant()
     def s2_s3(self) -> None:
