@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
 
+from memoryd.errors import MemorydError
+from memoryd.models.counting import counting_tokenizer
 from memoryd.models.spec import default_folder, find_spec
+from services.embedder.chain import Chain
 from services.embedder.engines.engine import Engine, Reranker
-from services.embedder.metrics import EmbedderMetrics
+from services.embedder.metrics import EmbedderMetrics, process_metrics
+from services.embedder.remote.service import RemoteEmbedder
+from services.embedder.served import ServedEmbedder
 from services.embedder.service import EmbedderService
 from services.embedder.settings import EmbedderSettings
 
@@ -20,18 +25,57 @@ _log = structlog.get_logger(__name__)
 @asynccontextmanager
 async def open_embedder(
     settings: EmbedderSettings, *, metrics: EmbedderMetrics | None = None
-) -> AsyncIterator[EmbedderService]:
-    """Load the model, warm it up, and serve until the context ends. Raises ModelError, ConfigError."""
+) -> AsyncIterator[ServedEmbedder]:
+    """Load the model, warm it up, and serve until the context ends.
+
+    Raises ModelError, ConfigError, UnavailableError.
+    """
+    async with AsyncExitStack() as stack:
+        embedder = await _open(settings, metrics, stack)
+        info = await embedder.info()
+        _log.info(
+            "model ready", model=info.name, engine=info.engine, provider=info.provider, fingerprint=info.fingerprint
+        )
+        yield embedder
+
+
+async def _open(settings: EmbedderSettings, metrics: EmbedderMetrics | None, stack: AsyncExitStack) -> ServedEmbedder:
+    if settings.engine == "openai":
+        return await _remote(settings, stack)
+    try:
+        local = await _local(settings, metrics, stack)
+    except MemorydError as error:
+        if not settings.fallback:
+            raise
+        _log.warning("the local model can't be used, the provider's is served instead", error=str(error))
+        return await _remote(settings, stack)
+    if not settings.fallback:
+        return local
+    remote = RemoteEmbedder(settings.openai, await local.tokenizer(), settings.queue_tokens)
+    stack.push_async_callback(remote.close)
+    chain = Chain(local, remote, metrics or process_metrics())
+    await chain.start()
+    return chain
+
+
+async def _local(settings: EmbedderSettings, metrics: EmbedderMetrics | None, stack: AsyncExitStack) -> EmbedderService:
+    _log.info("loading the model", engine=settings.engine, model=settings.model)
     engine = await asyncio.to_thread(load_engine, settings)
     reranker = await asyncio.to_thread(_reranker, settings)
+    _log.info("warming the model up", model=engine.info.name)
     service = EmbedderService(engine, settings, reranker=reranker, metrics=metrics)
-    try:
-        await service.start()
-        info = engine.info
-        _log.info("model ready", model=info.name, engine=info.engine, fingerprint=info.fingerprint)
-        yield service
-    finally:
-        await service.close()
+    stack.push_async_callback(service.close)
+    await service.start()
+    return service
+
+
+async def _remote(settings: EmbedderSettings, stack: AsyncExitStack) -> RemoteEmbedder:
+    given = settings.openai
+    tokenizer = await asyncio.to_thread(counting_tokenizer, given.tokenizer, given.query_prompt, given.passage_prompt)
+    remote = RemoteEmbedder(given, tokenizer, settings.queue_tokens)
+    stack.push_async_callback(remote.close)
+    await remote.start(settings.warm_up_timeout)
+    return remote
 
 
 def load_engine(settings: EmbedderSettings) -> Engine:

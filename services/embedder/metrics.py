@@ -50,6 +50,12 @@ class EmbedderMetrics:
         self.worker_deaths = Counter(
             "memoryd_embedder_worker_deaths", "Threads that died and were replaced.", ["lane"], registry=registry
         )
+        self.fallbacks = Counter(
+            "memoryd_embedder_fallbacks",
+            "Calls that the provider served because the local engine failed.",
+            ["lane"],
+            registry=registry,
+        )
         self.batch_failures = Counter(
             "memoryd_embedder_batch_failures",
             "Batches that raised.",

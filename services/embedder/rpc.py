@@ -19,7 +19,7 @@ from memoryd.server.lifecycle import Server
 from memoryd.v1 import embedder_pb2, embedder_pb2_grpc
 from memoryd.wire.enums import required
 from memoryd.wire.models import model_to
-from services.embedder.service import EmbedderService
+from services.embedder.served import ServedEmbedder
 
 SERVICE = embedder_pb2.DESCRIPTOR.services_by_name["EmbedderService"].full_name
 MAX_TEXTS = 256
@@ -28,7 +28,7 @@ _PART = 2**20  # bytes of the tokenizer's file in one message
 _Context = grpc.aio.ServicerContext[Any, Any]
 
 
-def add_to(server: Server, service: EmbedderService, authenticate: Authenticate) -> None:
+def add_to(server: Server, service: ServedEmbedder, authenticate: Authenticate) -> None:
     """Serve the embedder to the holders of the service credential."""
     servicer = EmbedderServicer(service, server.max_message_bytes)
     server.add(SERVICE, partial(embedder_pb2_grpc.add_EmbedderServiceServicer_to_server, servicer), authenticate)
@@ -37,7 +37,7 @@ def add_to(server: Server, service: EmbedderService, authenticate: Authenticate)
 class EmbedderServicer(embedder_pb2_grpc.EmbedderServiceServicer):
     """The embedder's use cases as gRPC."""
 
-    def __init__(self, service: EmbedderService, max_request_bytes: int) -> None:
+    def __init__(self, service: ServedEmbedder, max_request_bytes: int) -> None:
         """Take the use cases."""
         self._service = service
         self._max_request_bytes = max_request_bytes

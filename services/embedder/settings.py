@@ -9,6 +9,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memoryd.models.spec import DEFAULT_MODEL, Variant
+from services.embedder.remote.settings import OpenAISettings
 
 
 class EmbedderSettings(BaseSettings):
@@ -17,9 +18,17 @@ class EmbedderSettings(BaseSettings):
     # `model_` is pydantic's prefix; two of our fields begin with it.
     model_config = SettingsConfigDict(env_prefix="MEMORYD_EMBEDDER_", frozen=True, protected_namespaces=())
 
-    engine: Literal["onnx", "sentence-transformers"] = Field(
-        default="onnx", description="What runs the model; sentence-transformers needs the extra `torch`."
+    engine: Literal["onnx", "sentence-transformers", "openai"] = Field(
+        default="onnx",
+        description="What runs the model; sentence-transformers needs the extra `torch`, openai is any provider with "
+        "an OpenAI-compatible API, see MEMORYD_EMBEDDER_OPENAI_….",
     )
+    fallback: Literal["", "openai"] = Field(
+        default="",
+        description="What serves instead where the engine can't be loaded, or fails and the provider is found to have "
+        "the very same model; empty: nothing, searches are by text alone then.",
+    )
+    openai: OpenAISettings = Field(default_factory=OpenAISettings)
     model: str = Field(
         default=DEFAULT_MODEL,
         description="A model that `memoryd model prepare` makes; for sentence-transformers any hub model or folder.",

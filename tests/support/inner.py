@@ -21,7 +21,7 @@ from memoryd.server.interceptor import Authenticate
 from memoryd.server.lifecycle import Server
 from memoryd.server.settings import ServerSettings
 from services.embedder.rpc import add_to as add_embedder
-from services.embedder.service import EmbedderService
+from services.embedder.served import ServedEmbedder
 from services.indexer.rpc import UseCases
 from services.indexer.rpc import add_to as add_indexer
 from services.search.rpc import add_to as add_search
@@ -98,7 +98,7 @@ async def grpc_indexing(service: UseCases) -> AsyncIterator[Indexing]:
 
 
 @asynccontextmanager
-async def grpc_embedder(opened: AbstractAsyncContextManager[EmbedderService]) -> AsyncIterator[Embedder]:
+async def grpc_embedder(opened: AbstractAsyncContextManager[ServedEmbedder]) -> AsyncIterator[Embedder]:
     """Reach an embedder over gRPC, bound to its model."""
     async with (
         opened as service,

@@ -10,17 +10,23 @@ from pydantic import ValidationError
 
 from memoryd.errors import ConfigError, ModelError
 from memoryd.models.spec import Variant
+from memoryd.process.settings import shown
 from services.embedder.compose import open_embedder
+from services.embedder.remote.settings import OpenAISettings
 from services.embedder.settings import EmbedderSettings
 from tests.support.model import model_dir
 
 
 def test_every_setting_is_documented_and_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert all(field.description for field in EmbedderSettings.model_fields.values())
+    fields = EmbedderSettings.model_fields | OpenAISettings.model_fields
+    assert [name for name, field in fields.items() if not field.description] == ["openai"]
     monkeypatch.setenv("MEMORYD_EMBEDDER_VARIANT", "fp32")
     monkeypatch.setenv("MEMORYD_EMBEDDER_MODEL_DIR", "/models/e5")
     monkeypatch.setenv("MEMORYD_EMBEDDER_BULK_THREADS", "3")
+    monkeypatch.setenv("MEMORYD_EMBEDDER_OPENAI_API_KEY", "sk-some-key")
     settings = EmbedderSettings()
+    assert settings.openai.api_key
+    assert "sk-some-key" not in str(shown(settings))
     assert (settings.variant, settings.model_dir, settings.bulk_threads) == (Variant.FP32, Path("/models/e5"), 3)
 
 
