@@ -14,7 +14,7 @@ from memoryd.server.lifecycle import Server
 from services.embedder.__main__ import Settings
 from services.embedder.compose import open_embedder
 from services.embedder.rpc import SERVICE, add_to
-from services.embedder.service import EmbedderService
+from services.embedder.served import ServedEmbedder
 
 # A heading that `bench.corpus` writes; it is in each of its chunks.
 _MADE_UP = re.compile(r"Entry \d+ of \S+")
@@ -23,7 +23,7 @@ _MADE_UP = re.compile(r"Entry \d+ of \S+")
 class StandIns:
     """An embedder to which a text of the made-up corpus is its heading."""
 
-    def __init__(self, service: EmbedderService) -> None:
+    def __init__(self, service: ServedEmbedder) -> None:
         self._service = service
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  (whatever the service has)
@@ -41,7 +41,7 @@ async def serve(settings: Settings) -> None:
     authenticate = service_authenticator(settings.grpc, settings.service)
     async with Server(settings.grpc, coming=[SERVICE]) as server, AsyncExitStack() as stack:
         model = await stack.enter_async_context(open_embedder(settings.embedder))
-        add_to(server, cast("EmbedderService", StandIns(model)), authenticate)
+        add_to(server, cast("ServedEmbedder", StandIns(model)), authenticate)
         stack.push_async_callback(server.drain)
         await server.serve()
 
