@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
 from memoryd.domain.chunks import Chunk, ChunkRef
 from memoryd.domain.files import FileKey, Revision, Source
 from memoryd.domain.names import Scope
+from memoryd.ports import EmbeddedChunk
 
 REF_FIELDS = ["path", "birth"]
+SKETCH_FIELD = "sketch"
+CHUNK_FIELDS = [
+    *("tenant", "workspace", "path", "text", "breadcrumb", "source", "private", "tags", "birth", "text_hash", "terms"),
+    *("heading_terms", "date"),
+]
+"""All of a chunk: a search leaves the sketch, which is larger than the rest together, where it is."""
 
 
 def to_payload(chunk: Chunk) -> dict[str, Any]:
@@ -53,6 +61,17 @@ def to_chunk(chunk_id: str, payload: Mapping[str, Any]) -> Chunk:
         terms=payload["terms"],
         heading_terms=payload["heading_terms"],
     )
+
+
+def with_sketch(embedded: EmbeddedChunk) -> dict[str, Any]:
+    """Make the record of a chunk with its sketch, where it has one; JSON holds no bytes."""
+    sketch = {SKETCH_FIELD: b64encode(embedded.sketch).decode()} if embedded.sketch else {}
+    return to_payload(embedded.chunk) | sketch
+
+
+def to_sketch(payload: Mapping[str, Any]) -> bytes:
+    """Read a sketch back; empty where the record has none."""
+    return b64decode(payload.get(SKETCH_FIELD, ""))
 
 
 def to_ref(chunk_id: str, payload: Mapping[str, Any]) -> ChunkRef:

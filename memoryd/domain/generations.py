@@ -9,9 +9,10 @@ from enum import StrEnum
 
 from memoryd.domain.chunking import CHUNKER_VERSION
 from memoryd.domain.queries import ModelInfo
+from memoryd.domain.sketches import SKETCH_VERSION
 from memoryd.domain.text import ANALYZER_VERSION
 
-VERSIONS: Mapping[str, str] = {"chunker": CHUNKER_VERSION, "analyzer": ANALYZER_VERSION}
+VERSIONS: Mapping[str, str] = {"chunker": CHUNKER_VERSION, "analyzer": ANALYZER_VERSION, "sketch": SKETCH_VERSION}
 """What beside the model decides what is stored. Another value of any of them begins another generation."""
 
 
@@ -75,8 +76,8 @@ class Progress:
 
 
 def generation_id(model: ModelInfo) -> str:
-    """Name the generation: any change of model, chunking or analysis gives another one, so nothing is ever mixed."""
-    parts = (model.fingerprint, str(model.dimensions), *VERSIONS.values())
+    """Name the generation: any change of what decides what is stored gives another one, so nothing is ever mixed."""
+    parts = (model.fingerprint, str(model.dimensions), f"sketches {model.sketches}", *VERSIONS.values())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

@@ -12,7 +12,7 @@ from memoryd.ports.generations import Current, Generations, Registry
 from memoryd.ports.keys import KeyStore, Principal
 from memoryd.ports.manifest import Manifest
 from memoryd.ports.services import Indexing, IndexStatus, QuarantinedFile, Searcher
-from memoryd.ports.stores import ChunkStore, EmbeddedChunk, Filter, Hit, QueryTerm, TextStore, VectorStore
+from memoryd.ports.stores import ChunkStore, EmbeddedChunk, Embedding, Filter, Hit, QueryTerm, TextStore, VectorStore
 from memoryd.ports.workspace import Workspace, WorkspaceFile
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Delivery",
     "EmbeddedChunk",
     "Embedder",
+    "Embedding",
     "Embeddings",
     "FileLog",
     "Filter",

@@ -49,11 +49,20 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Embedding:
+    """What a text was turned into: its vector, shape (dimensions,), and its token sketch, empty where it has none."""
+
+    vector: NDArray[np.float32]
+    sketch: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
 class EmbeddedChunk:
-    """A chunk with its vector, shape (dimensions,)."""
+    """A chunk with its vector, shape (dimensions,), and its token sketch, empty where it has none."""
 
     chunk: Chunk
     vector: NDArray[np.float32]
+    sketch: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +112,12 @@ class VectorStore(ChunkStore, Protocol):
         """Compare a vector with chunks that another leg found, by id. Missing ones are left out."""
         ...
 
-    async def vectors(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        """Find vectors of texts embedded before, within one tenant, by text hash. Missing ones are left out."""
+    async def sketches(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, bytes]:
+        """Read chunks' token sketches by id; chunks that have none, or are not there, are left out."""
+        ...
+
+    async def embeddings(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, Embedding]:
+        """Find what texts were turned into before, within one tenant, by text hash. Missing ones are left out."""
         ...
 
 

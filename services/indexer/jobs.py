@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from memoryd.domain.chunking import Chunked
 from memoryd.domain.chunks import Chunk
 from memoryd.domain.files import FileKey, LoggedFile
 from memoryd.domain.plans import Plan
-from memoryd.ports import Delivery
+from memoryd.ports import Delivery, Embedding
 
 # Part of a lease that is used: the rest covers the way from the log to here and a call that is just running.
 _USED = 0.8
@@ -20,7 +17,7 @@ _USED = 0.8
 _BYTES_PER_TOKEN = 4
 
 VectorKey = tuple[str, str]  # tenant and text hash: vectors are found again within a tenant only
-Vectors = dict[VectorKey, NDArray[np.float32]]
+Vectors = dict[VectorKey, Embedding]
 
 
 class LeaseLostError(Exception):

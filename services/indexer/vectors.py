@@ -6,20 +6,18 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import partial
 
 from memoryd.domain.chunks import Chunk
 from memoryd.errors import ResourceExhaustedError
-from memoryd.ports import Embedder, Embeddings, Lane, TextKind, VectorStore
+from memoryd.ports import Embedder, Embedding, Embeddings, Lane, TextKind, VectorStore
 from services.indexer.failures import backoff
 from services.indexer.jobs import VectorKey, Vectors, vector_key
 from services.indexer.metrics import IndexerMetrics
 from services.indexer.settings import IndexerSettings
 
-# Vectors kept here cover the groups that are not written yet; the store knows the others.
-_RECENT = 4096
+# Vectors kept here cover the groups that are not written yet; the store knows the others. One is 1.5 KB, its sketch 10.
+_RECENT = 2048
 # A full queue is back-pressure, no failure: wait for it a little before the file states are given back.
 _BUSY_TRIES, _BUSY_BASE, _BUSY_CAP = 5, 0.1, 2.0
 # Weight of the newest call in the running estimate of the embedder's speed.
@@ -33,7 +31,7 @@ class Vectorizer:
         self, store: VectorStore, embedder: Embedder, settings: IndexerSettings, metrics: IndexerMetrics
     ) -> None:
         self._store, self._embedder, self._settings, self._metrics = store, embedder, settings, metrics
-        self._recent: OrderedDict[VectorKey, NDArray[np.float32]] = OrderedDict()
+        self._recent: OrderedDict[VectorKey, Embedding] = OrderedDict()
         self._tokens_per_second = 0.0
 
     @property
@@ -56,8 +54,8 @@ class Vectorizer:
                 wanted.setdefault(tenant, []).append(text_hash)
         async with asyncio.timeout(self._settings.store_timeout):
             for tenant, hashes in wanted.items():
-                stored = await self._store.vectors(tenant, hashes)
-                found.update({(tenant, text_hash): vector for text_hash, vector in stored.items()})
+                stored = await self._store.embeddings(tenant, hashes)
+                found.update({(tenant, text_hash): each for text_hash, each in stored.items()})
         return found
 
     async def embed(self, chunks: Sequence[Chunk], timeout: float) -> Vectors:
@@ -71,7 +69,8 @@ class Vectorizer:
         speed = answer.tokens / max(time.perf_counter() - began, 1e-6)
         self._tokens_per_second += (speed - self._tokens_per_second) * (_NEWEST if self._tokens_per_second else 1.0)
         self._metrics.tokens.inc(answer.tokens)
-        new = dict(zip(texts, answer.vectors, strict=True))
+        sketches = answer.sketches or [b""] * len(texts)
+        new = dict(zip(texts, map(Embedding, answer.vectors, sketches), strict=True))
         self._recent.update(new)
         while len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
@@ -79,9 +78,13 @@ class Vectorizer:
 
     async def _call(self, texts: list[str], timeout: float) -> Embeddings:
         async with asyncio.timeout(timeout):
+            sketches = (await self._embedder.info()).sketches
+            embed = partial(
+                self._embedder.embed, texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=timeout, sketches=sketches
+            )
             for attempt in range(1, _BUSY_TRIES):
                 try:
-                    return await self._embedder.embed(texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=timeout)
+                    return await embed()
                 except ResourceExhaustedError:
                     await asyncio.sleep(backoff(attempt, _BUSY_BASE, _BUSY_CAP))
-            return await self._embedder.embed(texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=timeout)
+            return await embed()

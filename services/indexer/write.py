@@ -48,7 +48,8 @@ class WriteStage:
         jobs, chunks = group.jobs, group.chunks
         if not chunks:
             return
-        embedded = [EmbeddedChunk(chunk, group.vectors[vector_key(chunk)]) for chunk in chunks]
+        pairs = [(chunk, group.vectors[vector_key(chunk)]) for chunk in chunks]
+        embedded = [EmbeddedChunk(chunk, found.vector, found.sketch) for chunk, found in pairs]
         try:
             await self._both(jobs, embedded, chunks)
         except InvalidInputError as error:

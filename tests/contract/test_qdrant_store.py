@@ -27,7 +27,8 @@ CALLS: dict[str, Callable[[VectorStore], Awaitable[Any]]] = {
     "delete": lambda store: store.delete(SCOPE, ids([embedded(0)])),
     "search": lambda store: store.search(vector(0), HERE, ALL),
     "cosines": lambda store: store.cosines(vector(0), SCOPE, ids([embedded(0)])),
-    "vectors": lambda store: store.vectors(SCOPE.tenant, [embedded(0).chunk.text_hash]),
+    "sketches": lambda store: store.sketches(SCOPE, [embedded(0).chunk.id]),
+    "embeddings": lambda store: store.embeddings(SCOPE.tenant, [embedded(0).chunk.text_hash]),
     "scan": scanned,
 }
 

@@ -241,28 +241,50 @@ class TestCosines:
             assert await store.cosines(vector(0), scope, [kept.chunk.id]) == {}
 
 
-class TestVectors:
+class TestSketches:
+    async def test_they_are_read_by_id(self, store: VectorStore) -> None:
+        chunks = [embedded(n) for n in range(120)]
+        await store.upsert(chunks)
+        wanted = [str(uuid.uuid4()), *ids(chunks[:100])]
+        assert await store.sketches(SCOPE, wanted) == {c.chunk.id: c.sketch for c in chunks[:100]}
+        assert await store.sketches(SCOPE, []) == {}
+
+    async def test_a_chunk_without_one_is_left_out(self, store: VectorStore) -> None:
+        kept, bare = embedded(0), replace(embedded(1), sketch=b"")
+        await store.upsert([kept, bare])
+        assert await store.sketches(SCOPE, ids([kept, bare])) == {kept.chunk.id: kept.sketch}
+        assert {chunk.id for chunk in await found(store)} == set(ids([kept, bare]))
+
+    async def test_of_another_scope_there_are_none(self, store: VectorStore) -> None:
+        kept = embedded(0)
+        await store.upsert([kept])
+        for scope in NEIGHBOURS:
+            assert await store.sketches(scope, [kept.chunk.id]) == {}
+
+
+class TestEmbeddings:
     async def test_by_the_hash_of_the_text(self, store: VectorStore) -> None:
         chunks = [embedded(n) for n in range(1_500)]
         await store.upsert(chunks)
         hashes = [c.chunk.text_hash for c in chunks]
-        known = await store.vectors(SCOPE.tenant, [*hashes, text_hash("never embedded"), hashes[0]])
+        known = await store.embeddings(SCOPE.tenant, [*hashes, text_hash("never embedded"), hashes[0]])
         assert sorted(known) == sorted(hashes)
         for c in chunks:
-            assert known[c.chunk.text_hash].dtype == np.float32
-            np.testing.assert_allclose(known[c.chunk.text_hash], c.vector, atol=1e-6)
-        assert await store.vectors(SCOPE.tenant, []) == {}
+            assert known[c.chunk.text_hash].vector.dtype == np.float32
+            np.testing.assert_allclose(known[c.chunk.text_hash].vector, c.vector, atol=1e-6)
+            assert known[c.chunk.text_hash].sketch == c.sketch
+        assert await store.embeddings(SCOPE.tenant, []) == {}
 
     async def test_within_the_tenant_in_any_workspace(self, store: VectorStore) -> None:
         await store.upsert([embedded(0, scope=NEIGHBOURS[0]), embedded(1, scope=NEIGHBOURS[1])])
         hashes = [text_hash("text 0"), text_hash("text 1")]
-        assert list(await store.vectors("acme", hashes)) == hashes[:1]
-        assert list(await store.vectors("rival", hashes)) == hashes[1:]
+        assert list(await store.embeddings("acme", hashes)) == hashes[:1]
+        assert list(await store.embeddings("rival", hashes)) == hashes[1:]
 
     async def test_of_a_text_that_is_in_several_chunks(self, store: VectorStore) -> None:
         await store.upsert([embedded(0, f"{n}.md") for n in range(50)])
-        known = await store.vectors("acme", [text_hash("text 0")])
-        np.testing.assert_allclose(known[text_hash("text 0")], vector(0), atol=1e-6)
+        known = await store.embeddings("acme", [text_hash("text 0")])
+        np.testing.assert_allclose(known[text_hash("text 0")].vector, vector(0), atol=1e-6)
 
 
 class TestDelete:
@@ -272,7 +294,7 @@ class TestDelete:
         await store.delete(SCOPE, ids(chunks[:4]))
         assert sorted(chunk.id for chunk in await found(store)) == sorted(ids(chunks[4:]))
         assert sorted(ref.id for ref in await scanned(store)) == sorted(ids(chunks[4:]))
-        assert await store.vectors("acme", [chunks[0].chunk.text_hash]) == {}
+        assert await store.embeddings("acme", [chunks[0].chunk.text_hash]) == {}
 
     async def test_of_unknown_ids(self, store: VectorStore) -> None:
         kept = embedded(0)

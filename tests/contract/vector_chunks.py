@@ -43,7 +43,12 @@ def embedded(seed: int, path: str = "memory/a.md", scope: Scope = SCOPE, **field
         terms=f"text {seed}",
         heading_terms="a b",
     )
-    return EmbeddedChunk(replace(chunk, **fields), vector(seed))  # type: ignore[arg-type]  # fields of a Chunk
+    return EmbeddedChunk(replace(chunk, **fields), vector(seed), sketch(seed))  # type: ignore[arg-type]  # fields of a Chunk
+
+
+def sketch(seed: int) -> bytes:
+    """Make bytes of any values that are always the same for a seed, a few tokens of them."""
+    return np.random.default_rng(seed).bytes(DIMENSIONS // 8 * (1 + seed % 5))
 
 
 async def found(store: VectorStore, where: Filter = HERE, seed: int = 0, limit: int = ALL) -> list[Chunk]:

@@ -18,8 +18,9 @@ from memoryd.domain.files import FileKey, FileState, LoggedFile, Revision
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline, WorkspaceView
 from memoryd.domain.queries import ModelInfo
+from memoryd.domain.sketches import QueryTokens, make_sketch
 from memoryd.errors import ConflictError, UnimplementedError
-from memoryd.ports import EmbeddedChunk, Embeddings, Filter, Hit, Lane, QueryTerm, TextKind
+from memoryd.ports import EmbeddedChunk, Embedding, Embeddings, Filter, Hit, Lane, QueryTerm, TextKind
 
 DIMENSIONS = 8
 
@@ -223,16 +224,18 @@ class MemoryVectorStore(_MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.stored: dict[str, NDArray[np.float32]] = {}
+        self.sketched: dict[str, bytes] = {}
 
     async def upsert(self, chunks: Sequence[EmbeddedChunk]) -> None:
         self.writes += len(chunks)
         for each in chunks:
             self.held[each.chunk.id] = each.chunk
             self.stored[each.chunk.id] = each.vector
+            self.sketched[each.chunk.id] = each.sketch
 
     def remove(self, name: str) -> None:
         super().remove(name)
-        del self.stored[name]
+        del self.stored[name], self.sketched[name]
 
     async def search(self, vector: NDArray[np.float32], where: Filter, limit: int) -> Sequence[Hit]:
         hits = [Hit(chunk, float(self.stored[chunk.id] @ vector)) for chunk in self.matching(where)]
@@ -242,10 +245,14 @@ class MemoryVectorStore(_MemoryStore):
         held = {name: self.held[name] for name in ids if name in self.held}
         return {name: float(self.stored[name] @ vector) for name, chunk in held.items() if chunk.key.scope == scope}
 
-    async def vectors(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
+    async def sketches(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, bytes]:
+        held = {name: self.held[name] for name in ids if name in self.held and self.sketched[name]}
+        return {name: self.sketched[name] for name, chunk in held.items() if chunk.key.scope == scope}
+
+    async def embeddings(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, Embedding]:
         wanted = set(text_hashes)
         return {
-            chunk.text_hash: self.stored[chunk.id]
+            chunk.text_hash: Embedding(self.stored[chunk.id], self.sketched[chunk.id])
             for chunk in self.held.values()
             if chunk.key.scope.tenant == tenant and chunk.text_hash in wanted
         }
@@ -280,17 +287,18 @@ class FakeTokenizer:
 class FakeEmbedder:
     """Vectors made from hashes; counts what it embeds; fails on demand.
 
-    `fault` looks at the texts of a call and gives the error to raise, or None.
+    `fault` looks at the texts of a call and gives the error to raise, or None. Where it gives sketches, each word is a
+    token, and all are equally rare.
     """
 
-    def __init__(self, window: int = 512) -> None:
-        self.window = window
+    def __init__(self, window: int = 512, *, sketches: bool = False) -> None:
+        self.window, self.sketches = window, sketches
         self.embedded: Counter[str] = Counter()
         self.calls = 0
         self.fault: Callable[[Sequence[str]], Exception | None] = lambda texts: None
 
     async def info(self) -> ModelInfo:
-        return ModelInfo("fake", "fake-1", DIMENSIONS, self.window, 0.0, 1.0, "fake")
+        return ModelInfo("fake", "fake-1", DIMENSIONS, self.window, 0.0, 1.0, "fake", sketches=self.sketches)
 
     async def tokenizer(self) -> FakeTokenizer:
         return FakeTokenizer()
@@ -302,7 +310,13 @@ class FakeEmbedder:
         if error := self.fault(texts):
             raise error
         self.embedded.update(texts)
-        return Embeddings(np.stack([vector_of(text) for text in texts]), sum(FakeTokenizer().count(texts)))
+        vectors, tokens = np.stack([vector_of(text) for text in texts]), sum(FakeTokenizer().count(texts))
+        if not sketches:
+            return Embeddings(vectors, tokens)
+        assert self.sketches
+        if kind is TextKind.PASSAGE:
+            return Embeddings(vectors, tokens, sketches=tuple(sketch_of(text) for text in texts))
+        return Embeddings(vectors, tokens, query_tokens=tuple(query_tokens_of(text) for text in texts))
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
         raise UnimplementedError("no cross-encoder is configured")
@@ -313,3 +327,18 @@ def vector_of(text: str) -> NDArray[np.float32]:
     seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
     vector = np.random.default_rng(seed).standard_normal(DIMENSIONS).astype(np.float32)
     return vector / np.float32(np.linalg.norm(vector))
+
+
+def sketch_of(text: str) -> bytes:
+    """Make the sketch of a text: a token a word."""
+    return make_sketch(_word_vectors(text), np.zeros(DIMENSIONS, np.float32))
+
+
+def query_tokens_of(text: str) -> QueryTokens:
+    """Make the tokens of a query: one a word."""
+    return QueryTokens(_word_vectors(text), np.ones(len(text.split())))
+
+
+def _word_vectors(text: str) -> NDArray[np.float32]:
+    words = text.split()
+    return np.stack([vector_of(word) for word in words]) if words else np.empty((0, DIMENSIONS), np.float32)

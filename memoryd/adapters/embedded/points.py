@@ -6,7 +6,7 @@ from typing import Any
 
 import qdrant_edge as edge
 
-from memoryd.adapters.payloads import to_payload
+from memoryd.adapters.payloads import with_sketch
 from memoryd.domain.files import Source
 from memoryd.domain.names import Scope
 from memoryd.ports import EmbeddedChunk, Filter
@@ -25,7 +25,7 @@ INDEXES: dict[str, Any] = {
 
 def point(embedded: EmbeddedChunk) -> edge.Point:
     """Make a point of a chunk."""
-    return edge.Point(embedded.chunk.id, embedded.vector.tolist(), to_payload(embedded.chunk))
+    return edge.Point(embedded.chunk.id, embedded.vector.tolist(), with_sketch(embedded))
 
 
 def equals(field: str, value: str) -> edge.FieldCondition:

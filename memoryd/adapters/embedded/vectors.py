@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from memoryd.adapters.embedded import points
 from memoryd.adapters.embedded.shard import advice, open_shard, sync_log
-from memoryd.adapters.payloads import REF_FIELDS, to_chunk, to_ref
+from memoryd.adapters.payloads import CHUNK_FIELDS, REF_FIELDS, SKETCH_FIELD, to_chunk, to_ref, to_sketch
 from memoryd.domain.chunks import ChunkRef
 from memoryd.domain.names import Scope
 from memoryd.errors import InvalidInputError, MemorydError, ResourceExhaustedError, UnavailableError
-from memoryd.ports import EmbeddedChunk, Filter, Hit
+from memoryd.ports import EmbeddedChunk, Embedding, Filter, Hit
 
 T = TypeVar("T")
 Operations = Iterator[edge.UpdateOperation]
@@ -99,7 +99,7 @@ class EdgeVectorStore:
                 limit=limit,
                 query=edge.Query.Nearest(vector.tolist()),
                 filter=points.condition(where),
-                with_payload=True,
+                with_payload=CHUNK_FIELDS,
                 params=edge.SearchParams(exact=True),
             )
             return [Hit(to_chunk(str(hit.id), hit.payload or {}), hit.score) for hit in self._shard.query(request)]
@@ -123,16 +123,26 @@ class EdgeVectorStore:
 
         return await self._read(work)
 
-    async def vectors(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        """Find vectors of texts embedded before, within one tenant, by text hash. Missing ones are left out."""
-        found: dict[str, NDArray[np.float32]] = {}
+    async def sketches(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, bytes]:
+        """Read chunks' token sketches by id; chunks that have none, or are not there, are left out."""
+        found: dict[str, bytes] = {}
+        if ids:
+            where = edge.Filter(must=[*points.in_scope(scope), edge.HasIdCondition(set(ids))])
+            async for page in self._scroll(where, [SKETCH_FIELD], with_vector=False):
+                found.update({str(record.id): to_sketch(record.payload or {}) for record in page})
+        return {name: sketch for name, sketch in found.items() if sketch}
+
+    async def embeddings(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, Embedding]:
+        """Find what texts were turned into before, within one tenant, by text hash. Missing ones are left out."""
+        found: dict[str, Embedding] = {}
         wanted = list(dict.fromkeys(text_hashes))
         for start in range(0, len(wanted), _PAGE):
             hashes = points.any_of("text_hash", wanted[start : start + _PAGE])
             where = edge.Filter(must=[points.equals("tenant", tenant), hashes])
-            async for page in self._scroll(where, ["text_hash"], with_vector=True):
+            async for page in self._scroll(where, ["text_hash", SKETCH_FIELD], with_vector=True):
                 for record in page:
-                    found[(record.payload or {})["text_hash"]] = np.asarray(record.vector, dtype=np.float32)
+                    payload, vector = record.payload or {}, np.asarray(record.vector, dtype=np.float32)
+                    found[payload["text_hash"]] = Embedding(vector, to_sketch(payload))
         return found
 
     async def scan(self, scope: Scope, path: str | None = None) -> AsyncIterator[Sequence[ChunkRef]]:

@@ -6,7 +6,7 @@ from datetime import date
 
 from qdrant_client import models
 
-from memoryd.adapters.payloads import to_payload
+from memoryd.adapters.payloads import with_sketch
 from memoryd.domain.files import Source
 from memoryd.domain.names import Scope
 from memoryd.ports import EmbeddedChunk, Filter
@@ -30,7 +30,7 @@ INDEXES: dict[str, models.PayloadSchemaParams] = {
 
 def point(embedded: EmbeddedChunk) -> models.PointStruct:
     """Make a point of a chunk."""
-    return models.PointStruct(id=embedded.chunk.id, vector=embedded.vector.tolist(), payload=to_payload(embedded.chunk))
+    return models.PointStruct(id=embedded.chunk.id, vector=embedded.vector.tolist(), payload=with_sketch(embedded))
 
 
 def equals(field: str, value: str | int) -> models.FieldCondition:

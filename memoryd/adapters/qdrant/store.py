@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.conversions.common_types import PointId
 
-from memoryd.adapters.payloads import REF_FIELDS, to_chunk, to_ref
+from memoryd.adapters.payloads import CHUNK_FIELDS, REF_FIELDS, SKETCH_FIELD, to_chunk, to_ref, to_sketch
 from memoryd.adapters.qdrant.collection import ensure_collection
 from memoryd.adapters.qdrant.connection import connect, translated
 from memoryd.adapters.qdrant.points import any_of, condition, equals, in_scope, point
@@ -17,7 +17,7 @@ from memoryd.adapters.qdrant.settings import QdrantSettings
 from memoryd.domain.chunks import ChunkRef
 from memoryd.domain.names import Scope
 from memoryd.errors import InvalidInputError
-from memoryd.ports import EmbeddedChunk, Filter, Hit
+from memoryd.ports import EmbeddedChunk, Embedding, Filter, Hit
 
 _PAGE = 1_000
 # Points in one write: some 2 MB at 384 dimensions.
@@ -84,7 +84,7 @@ class QdrantVectorStore:
 
     async def search(self, vector: NDArray[np.float32], where: Filter, limit: int) -> Sequence[Hit]:
         """Find the nearest chunks by cosine, best first."""
-        found = await self._query(vector, condition(where), limit, None, with_payload=True)
+        found = await self._query(vector, condition(where), limit, None, with_payload=CHUNK_FIELDS)
         return [Hit(to_chunk(str(hit.id), hit.payload or {}), hit.score) for hit in found]
 
     async def cosines(self, vector: NDArray[np.float32], scope: Scope, ids: Sequence[str]) -> Mapping[str, float]:
@@ -92,15 +92,24 @@ class QdrantVectorStore:
         found = await self._query(vector, _with_ids(scope, ids), len(ids), _EXACT, with_payload=False) if ids else []
         return {str(hit.id): hit.score for hit in found}
 
-    async def vectors(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        """Find vectors of texts embedded before, within one tenant, by text hash. Missing ones are left out."""
-        found: dict[str, NDArray[np.float32]] = {}
+    async def sketches(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, bytes]:
+        """Read chunks' token sketches by id; chunks that have none, or are not there, are left out."""
+        found: dict[str, bytes] = {}
+        if ids:
+            async for page in self._scroll(_with_ids(scope, ids), [SKETCH_FIELD], with_vectors=False):
+                found.update({str(record.id): to_sketch(record.payload or {}) for record in page})
+        return {name: sketch for name, sketch in found.items() if sketch}
+
+    async def embeddings(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, Embedding]:
+        """Find what texts were turned into before, within one tenant, by text hash. Missing ones are left out."""
+        found: dict[str, Embedding] = {}
         wanted = list(dict.fromkeys(text_hashes))
         for start in range(0, len(wanted), _PAGE):
             where = models.Filter(must=[equals("tenant", tenant), any_of("text_hash", wanted[start : start + _PAGE])])
-            async for page in self._scroll(where, ["text_hash"], with_vectors=True):
+            async for page in self._scroll(where, ["text_hash", SKETCH_FIELD], with_vectors=True):
                 for record in page:
-                    found[(record.payload or {})["text_hash"]] = np.asarray(record.vector, dtype=np.float32)
+                    payload, vector = record.payload or {}, np.asarray(record.vector, dtype=np.float32)
+                    found[payload["text_hash"]] = Embedding(vector, to_sketch(payload))
         return found
 
     async def scan(self, scope: Scope, path: str | None = None) -> AsyncIterator[Sequence[ChunkRef]]:
@@ -122,7 +131,7 @@ class QdrantVectorStore:
         limit: int,
         params: models.SearchParams | None,
         *,
-        with_payload: bool,
+        with_payload: bool | list[str],
     ) -> list[models.ScoredPoint]:
         self._check(vector, "the query")
         with translated(self._settings):

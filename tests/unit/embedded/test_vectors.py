@@ -97,7 +97,7 @@ class TestTrouble:
         await store.close()
         await store.close()
         await waiting
-        for call in (store.upsert([embedded(0)]), found(store), scanned(store), store.vectors("acme", ["x"])):
+        for call in (store.upsert([embedded(0)]), found(store), scanned(store), store.embeddings("acme", ["x"])):
             with pytest.raises(UnavailableError, match="closed"):
                 await call
         store = await EdgeVectorStore.open(root, DIMENSIONS)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from structlog.testing import capture_logs
 
+from memoryd.domain.files import FileKey
 from memoryd.errors import InvalidInputError, ModelError, ResourceExhaustedError, UnavailableError
 from memoryd.ports import IndexStatus
 from services.indexer import compose
@@ -139,6 +140,25 @@ async def test_with_the_embedder_away_deletions_and_renames_go_on(world: World) 
     status = await world.idle()
     assert (status.files, status.chunks) == (2, 2)
     await world.check_rest()
+
+
+async def test_sketches_are_stored_and_found_again_with_their_vectors(world: World) -> None:
+    world.embedder.sketches = True
+    await world.start()
+    await world.write("memory/b.md", section("kept"))
+    await world.idle()
+    refuse("", UnavailableError("away"), world)
+    await world.write("memory/c.md", section("kept"))
+    await world.idle()
+    store = world.engines.vectors
+    outlines = [
+        await world.engines.manifest.outline(FileKey(world.scope, path)) for path in ("memory/b.md", "memory/c.md")
+    ]
+    names = [listed.id for outline in outlines if outline for listed in outline.chunks]
+    assert len(names) == 2
+    sketches = await store.sketches(world.scope, names)
+    assert sorted(sketches) == sorted(names)
+    assert len(set(sketches.values())) == 1
 
 
 async def test_a_live_edit_overtakes_a_large_file(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
