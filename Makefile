@@ -11,7 +11,7 @@ EXTRAS += torch
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run test lint format proto eval bench bench-embedder up down k8s images image-check lock clean
+.PHONY: help setup setup-dev run test lint format proto eval bench bench-embedder chaos up down k8s images image-check lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,9 @@ bench: setup-dev ## Measure speed and memory: make bench ARGS=--json
 
 bench-embedder: setup ## Measure the embedder beside its raw engine: make bench-embedder ARGS="bulk --json"
 	@$(BIN)/python -m bench.embedder $(ARGS)
+
+chaos: setup-dev ## Kill the indexer 200 times under edits, and count what is wrong: make chaos ARGS="--kills 20"
+	@$(BIN)/python -m tests.chaos $(ARGS)
 
 up: setup ## Run the services in containers: make up WORKSPACE=some/folder
 	@WORKSPACE="$(abspath $(WORKSPACE))" tools/compose.sh up --build --detach --wait

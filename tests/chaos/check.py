@@ -1,0 +1,116 @@
+"""Compares both stores and the outlines with the files on disk, and answers with all texts that there ever were."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoryd.adapters.distributed import Engines
+from memoryd.client import SearchReply
+from memoryd.domain.chunking import Limits, chunk_markdown
+from memoryd.domain.names import Scope
+from memoryd.domain.outlines import Outline
+from memoryd.domain.text import analyze
+from memoryd.ports import ChunkStore, Filter, Hit, Lane, QueryTerm, TextKind, Tokenizer
+from tests.chaos.stream import COMMON
+
+_ALL = 10_000
+
+
+@dataclass
+class Counts:
+    """What is wrong, in chunks of both stores."""
+
+    lost: int = 0
+    ghost: int = 0
+    doubled: int = 0
+    wrong_lines: int = 0
+
+    def __str__(self) -> str:
+        """Tell all."""
+        return f"{self.lost} lost, {self.ghost} ghost, {self.doubled} doubled, {self.wrong_lines} wrong lines"
+
+    @property
+    def total(self) -> int:
+        """All together."""
+        return self.lost + self.ghost + self.doubled + self.wrong_lines
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What one file on disk is cut into: texts with their first and last lines."""
+
+    hash: str
+    lines: list[str]
+    pieces: list[tuple[str, int, int]]
+
+    @classmethod
+    def read(cls, file: Path, tokenizer: Tokenizer, limits: Limits) -> Truth:
+        """Cut a file as the indexer does."""
+        content = file.read_bytes()
+        text = content.decode()
+        pieces = chunk_markdown(text, count=tokenizer.count, limits=limits).pieces
+        found = [(piece.text, piece.start_line, piece.end_line) for piece in pieces]
+        return cls(hashlib.sha256(content).hexdigest(), text.split("\n"), found)
+
+
+async def compare(engines: Engines, scope: Scope, folder: Path, chunk_tokens: int) -> Counts:
+    """Count what differs between a folder and what is indexed of it."""
+    limits = Limits(target_tokens=chunk_tokens, max_tokens=(await engines.embedder.info()).window)
+    tokenizer = await engines.embedder.tokenizer()
+    files = {file.name: Truth.read(file, tokenizer, limits) for file in folder.glob("*.md")}
+    outlines = (await engines.manifest.view(scope)).outlines
+    query = await engines.embedder.embed([COMMON], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=10.0)
+    terms = [QueryTerm(term) for term in analyze(COMMON)]
+    counts = Counts()
+    for store, hits in (
+        (engines.vectors, await engines.vectors.search(query.vectors[0], Filter(scope), _ALL)),
+        (engines.texts, await engines.texts.search(terms, Filter(scope), _ALL)),
+    ):
+        await _count(counts, store, hits, scope, files, outlines)
+    return counts
+
+
+async def _count(
+    counts: Counts,
+    store: ChunkStore,
+    hits: Sequence[Hit],
+    scope: Scope,
+    files: Mapping[str, Truth],
+    outlines: Mapping[str, Outline],
+) -> None:
+    held = Counter([chunk.id async for page in store.scan(scope) for chunk in page])
+    listed = {name for outline in outlines.values() for name in outline.by_id}
+    counts.lost += len(listed - held.keys())
+    counts.ghost += sum(held[name] for name in held.keys() - listed)
+    counts.doubled += sum(number - 1 for number in held.values())
+    texts = {hit.chunk.id: hit.chunk.text for hit in hits}
+    for path in files.keys() | outlines.keys():
+        truth, outline = files.get(path), outlines.get(path)
+        shown = outline.chunks if outline is not None else ()
+        if truth is None:
+            counts.ghost += len(shown)
+            continue
+        expected = Counter(text for text, _, _ in truth.pieces)
+        found = Counter(texts.get(each.id, "") for each in shown)
+        counts.lost += (expected - found).total()
+        counts.doubled += sum(max(found[text] - expected[text], 0) for text in expected)
+        counts.ghost += sum(number for text, number in found.items() if text and text not in expected)
+        places = set(truth.pieces)
+        counts.wrong_lines += sum(
+            (texts[each.id], each.start_line, each.end_line) not in places for each in shown if each.id in texts
+        )
+
+
+def torn(reply: SearchReply, versions: Mapping[str, str]) -> int:
+    """Count the results of an answer that no state of their file holds, and files of which two states are shown."""
+    hashes: dict[str, set[str]] = {}
+    wrong = 0
+    for result in reply.results:
+        hashes.setdefault(result.path, set()).add(result.file_hash)
+        lines = versions.get(result.file_hash, "").split("\n")
+        wrong += "\n".join(lines[result.start_line - 1 : result.end_line]) != result.snippet
+    return wrong + sum(len(each) > 1 for each in hashes.values())
