@@ -22,6 +22,7 @@ from memoryd.process.settings import ProcessSettings
 from memoryd.process.waiting import until_available
 from memoryd.server.credentials import ServiceCredentialSettings
 from memoryd.server.lifecycle import Server
+from services.gateway.keys import RememberingKeys
 from services.gateway.rpc import SERVICE, add_to
 from services.gateway.service import GatewayService
 from services.gateway.settings import GatewaySettings
@@ -62,7 +63,7 @@ async def serve(settings: Settings) -> None:
             embedder=GrpcEmbedder(embedder),
             settings=settings.gateway,
         )
-        add_to(server, gateway, keys)
+        add_to(server, gateway, RememberingKeys(keys, settings.gateway))
         stack.push_async_callback(server.drain)
         await server.serve()
 

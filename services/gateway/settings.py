@@ -15,3 +15,12 @@ class GatewaySettings(BaseSettings):
         default=0.05, ge=0, description="Kept back from a search's deadline, so that a degraded answer still arrives."
     )
     info_timeout: PositiveFloat = Field(default=2.0, description="How long a status waits for the embedder.")
+    key_grace: float = Field(
+        default=900.0,
+        ge=0,
+        description="How long a key is let in that was confirmed before its store stopped answering. While the store "
+        "answers, a revoked key ends at once; where it can't be reached, after this time. 0: at once.",
+    )
+    key_patience: PositiveFloat = Field(
+        default=0.5, description="How long the key store has to answer for a key that was confirmed a moment ago."
+    )

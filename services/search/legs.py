@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.breaker import Breaker
 from memoryd.domain.queries import MAX_RESULTS, Mode, Stage
 from memoryd.domain.text import QueryWord, term_weights
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embedder, Embeddings, Filter, Hit, Lane, QueryTerm, TextKind, TextStore, VectorStore
-from services.search.breaker import Breaker
 from services.search.settings import SearchSettings
 from services.search.stages import Stages
 from services.search.visibility import Visible

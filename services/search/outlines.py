@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from memoryd.breaker import Breaker
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import WorkspaceView
 from memoryd.domain.queries import Freshness, Stage
 from memoryd.errors import MemorydError, UnavailableError
 from memoryd.ports import FileLog, Manifest
-from services.search.breaker import Breaker
 from services.search.settings import SearchSettings
 from services.search.stages import Stages
 

@@ -10,9 +10,9 @@ from typing import TypeVar
 import structlog
 from prometheus_client import Counter, Histogram
 
+from memoryd.breaker import OPEN, Breaker
 from memoryd.domain.queries import Degraded, Stage
 from memoryd.errors import DataError, DeadlineExceededError, MemorydError, UnavailableError
-from services.search.breaker import OPEN, Breaker
 
 T = TypeVar("T")
 

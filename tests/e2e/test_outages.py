@@ -169,11 +169,17 @@ async def test_without_searches_files_can_be_read(world: World, running: Deploym
     await whole(running, "ferry Halcyon", "ferry.md")
 
 
-async def test_without_nats_nothing_is_answered_and_nothing_lost(
+async def test_without_nats_searches_answer_from_what_was_known_and_nothing_is_lost(
     world: World, running: Deployment, folder: Path
 ) -> None:
+    for _ in range(4):  # each replica
+        assert (await running.search("ferry Halcyon")).results
     async with world.without("nats"):
-        for call in (running.search("ferry"), running.client.get("ferry.md"), running.client.status()):
+        reply = await running.search("ferry Halcyon noon")
+        assert ([result.path for result in reply.results], reply.stale) == (["ferry.md"], True)
+        assert [stage for stage, _ in stages(reply)] == ["fuse"]
+        assert (await running.search("ferry Halcyon noon", chat="group")).results == ()
+        for call in (running.client.get("ferry.md"), running.client.status()):
             with pytest.raises(UnavailableError, match="NATS at"):
                 await call
         (folder / "bus.md").write_text("The bus Calypso leaves at one.\n")

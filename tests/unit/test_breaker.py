@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from memoryd.breaker import OPEN, Breaker
 from memoryd.errors import UnavailableError
-from services.search.breaker import OPEN, Breaker
 
 
 class Clock:

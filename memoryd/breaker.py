@@ -1,4 +1,4 @@
-"""Circuit breakers: what failed again and again is left alone for a while, so that it costs no search its time.
+"""Circuit breakers: what failed again and again is left alone for a while, so that it costs no call its time.
 
 Of the libraries none fits: purgatory lets every waiting call through when it tries again, which a dependency that is
 slow, not down, turns into as many late answers; aiobreaker is not maintained.
@@ -19,8 +19,8 @@ OPEN = "CIRCUIT_OPEN"
 
 _log = structlog.get_logger(__name__)
 
-BREAKER_OPEN = Gauge("memoryd_search_breaker_open", "1 while a dependency is left alone.", ["dependency"])
-BREAKER_OPENED = Counter("memoryd_search_breaker_opened_total", "How often a dependency began to be.", ["dependency"])
+BREAKER_OPEN = Gauge("memoryd_breaker_open", "1 while a dependency is left alone.", ["dependency"])
+BREAKER_OPENED = Counter("memoryd_breaker_opened_total", "How often a dependency began to be.", ["dependency"])
 
 
 class Breaker:
