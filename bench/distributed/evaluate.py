@@ -19,7 +19,8 @@ from memoryd.client import MemorydClient
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import Mode
 from memoryd.evaluation.evaluate import Reports, evaluate
-from memoryd.evaluation.sets import RetrievalSet, load, workspace_name, write
+from memoryd.evaluation.known_items import load_or_make
+from memoryd.evaluation.sets import RetrievalSet, workspace_name, write
 from memoryd.logs import LogSettings, configure
 
 
@@ -36,7 +37,7 @@ def main(
     """Evaluate sets in six processes: each set is a tenant of its own, as it is an index of its own in standalone."""
     configure(LogSettings(level="warning"))
     modes = mode or [Mode.TEXT, Mode.VECTOR, Mode.HYBRID]
-    reports = asyncio.run(_run([load(folder) for folder in folders], modes, concurrency))
+    reports = asyncio.run(_run([load_or_make(folder) for folder in folders], modes, concurrency))
     raise typer.Exit(finish(reports, Plan(save=save, compare=compare, gate=gate, as_json=as_json)))
 
 

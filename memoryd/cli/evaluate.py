@@ -17,10 +17,15 @@ from memoryd.cli.progress import bar
 from memoryd.client import MemorydClient, connect
 from memoryd.domain.queries import Mode
 from memoryd.evaluation.evaluate import evaluate as run
-from memoryd.evaluation.sets import RetrievalSet, load, write
+from memoryd.evaluation.known_items import load_or_make
+from memoryd.evaluation.sets import RetrievalSet, write
 
 Folders = Annotated[
-    list[Path], typer.Argument(help="Sets: folders with corpus.jsonl, queries.jsonl, qrels.tsv.", show_default=False)
+    list[Path],
+    typer.Argument(
+        help="Sets (corpus.jsonl, queries.jsonl, qrels.tsv), or folders of Markdown: queries are made from these.",
+        show_default=False,
+    ),
 ]
 Modes = Annotated[list[Mode] | None, typer.Option("--mode", help="text, vector or hybrid; repeatable; default: all.")]
 Concurrency = Annotated[
@@ -58,9 +63,11 @@ def evaluate(  # noqa: PLR0913  (one parameter an option)
 ) -> None:
     """Measure retrieval: ranking, lines, silence where there is no answer, and latency.
 
+    Of a folder of Markdown it asks for what its headings, front matter and links say, and looks for their files.
+
     The documents are indexed and served for as long as it takes, or, with --server, by a server that holds them.
     """
-    sets = [load(folder) for folder in folders]
+    sets = [load_or_make(folder) for folder in folders]
     if write_to:
         for data in sets:
             write(data, write_to)

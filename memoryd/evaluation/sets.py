@@ -16,6 +16,7 @@ import regex
 from memoryd.domain.paths import is_hidden
 from memoryd.errors import InvalidInputError
 
+FILES = ("corpus.jsonl", "queries.jsonl", "qrels.tsv")
 # File systems take 255 bytes, and ".md" comes on top.
 _LONGEST_PART = 200
 _UNSAFE = regex.compile(r"[^\p{L}\p{N}._ -]+")
@@ -78,10 +79,10 @@ class RetrievalSet:
 
 def load(folder: Path) -> RetrievalSet:
     """Read a set. Raises InvalidInputError that names the file and line that can't be used."""
-    for name in ("corpus.jsonl", "queries.jsonl", "qrels.tsv"):
+    for name in FILES:
         if not (folder / name).is_file():
             raise InvalidInputError(
-                f"{folder} is not a retrieval set: it has no {name} (needed: corpus.jsonl, queries.jsonl, qrels.tsv)",
+                f"{folder} is not a retrieval set: it has no {name} (needed: {', '.join(FILES)})",
                 path=str(folder),
             )
     relevant: dict[str, set[str]] = defaultdict(set)

@@ -10,14 +10,19 @@ from pathlib import Path
 from memoryd.client import MemorydClient
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import Mode
-from memoryd.evaluation.comparison import values_of
+from memoryd.evaluation.comparison import load as load_run
+from memoryd.evaluation.comparison import values_of, with_saved
 from memoryd.evaluation.evaluate import evaluate
+from memoryd.evaluation.known_items import make
 from memoryd.evaluation.sets import RetrievalSet, load, write
-from tests.e2e.deployment import Shape
+from tests.e2e.conftest import EXAMPLE
+from tests.e2e.deployment import Deployment, Shape
 from tests.e2e.processes import command, serve
 from tests.e2e.shapes import SHAPES
 from tests.support.sets import write_odd_set, write_set
 
+# Written by `memoryd eval examples/workspace --mode hybrid --save tests/e2e/example_run.json`.
+EXAMPLE_RUN = Path(__file__).with_name("example_run.json")
 MODES = (Mode.TEXT, Mode.VECTOR, Mode.HYBRID)
 
 
@@ -34,7 +39,8 @@ async def test_a_set_with_what_no_agent_would_write(tmp_path: Path) -> None:
         assert set(of_mode["abstention"]["auroc"]) == {"unanswerable", "gibberish"}
     better = json.loads(saved.read_text())
     assert better["ndcg@10"]["odd"]["hybrid"] == {"q1": 1.0, "q2": 1.0, "q4": 1.0}
-    assert (await command(data, "eval", tmp_path)).code == 2
+    absent = await command(data, "eval", tmp_path / "absent")
+    assert (absent.code, "absent does not exist" in absent.err) == (2, True), absent.err
 
 
 async def test_the_gate_and_a_server_that_holds_the_set(tmp_path: Path) -> None:
@@ -70,3 +76,16 @@ async def test_both_shapes_measure_the_same(tmp_path: Path) -> None:
 
     standalone, distributed = [await values(name, shape) for name, shape in SHAPES.items()]
     assert standalone == distributed
+
+
+async def test_retrieval_on_the_example_workspace_is_no_worse_than_it_was(example: Deployment) -> None:
+    @asynccontextmanager
+    async def serving(_: RetrievalSet) -> AsyncIterator[MemorydClient]:
+        yield example.client
+
+    reports = await evaluate([make(EXAMPLE)], serving, [Mode.HYBRID], lambda *_: None)
+    compared = with_saved(load_run(EXAMPLE_RUN), values_of(reports))
+    assert [item for item in compared if item.verdict == "loss"] == []
+    assert compared[0].n >= 50
+    report = reports["workspace"][Mode.HYBRID]
+    assert (report.degraded, report.line_hits) == (0, 1.0)

@@ -43,7 +43,7 @@ class Cluster:
         root: where the logs go.
         namespace: what the names on the servers begin with.
         servers: NATS, Qdrant and OpenSearch.
-        replicas: processes of each service but the embedder.
+        replicas: processes of each service.
         more: environment variables beside those that all need.
         modules: what to run instead of `services.NAME`, by name.
     """
@@ -61,7 +61,7 @@ class Cluster:
         self.namespace, self.servers = namespace, servers
         self._root, self._numbers, self._more = root, count(), dict(more or {})
         self._modules = dict(modules or {})
-        ports = {name: [free_port() for _ in range(1 if name == "embedder" else replicas)] for name in SERVICES}
+        ports = {name: [free_port() for _ in range(replicas)] for name in SERVICES}
         self.addresses = {name: [f"127.0.0.1:{port}" for port in ports[name]] for name in SERVICES}
         self.processes = {
             name: [self._process(name, address, {}) for address in self.addresses[name]] for name in SERVICES

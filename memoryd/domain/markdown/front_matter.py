@@ -63,6 +63,20 @@ def read_front_matter(lines: Sequence[str]) -> FrontMatter | None:
     return _from_mapping({str(key).lower(): value for key, value in data.items()}, len(lines))
 
 
+def fields(lines: Sequence[str]) -> dict[str, list[str]]:
+    """Give the texts of each field of a front matter block, its `---` lines included, by lower-case name."""
+    try:
+        data = yaml.load("\n".join(lines[1:-1])[:_MAX_CHARS], Loader=yaml.BaseLoader)  # noqa: S506  (strings only)
+    except (yaml.YAMLError, RecursionError):
+        return {}
+    if not isinstance(data, dict):
+        return {}
+    return {
+        str(name).lower(): [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
+        for name, value in data.items()
+    }
+
+
 def _invalid(lines: Sequence[str], warning: str) -> FrontMatter:
     private = any(_PRIVATE_LINE.match(line) for line in lines)
     return FrontMatter(private=True if private else None, warning=warning)
