@@ -19,11 +19,19 @@ Config = Annotated[Path | None, typer.Option("--config", "-c", help="A TOML file
 Folders = Annotated[
     list[Path] | None, typer.Argument(help="Folders of Markdown, each a workspace.", show_default=False)
 ]
+Sessions = Annotated[
+    bool, typer.Option("--sessions", help="Index the transcripts in sessions/*.jsonl, too; secrets are redacted.")
+]
+Extra = Annotated[
+    list[str] | None, typer.Option(help="NAME=FOLDER: a further folder of Markdown; repeat it for several.")
+]
 
 
 def serve(
     folders: Folders = None,
     *,
+    sessions: Sessions = False,
+    extra: Extra = None,
     address: Annotated[str | None, typer.Option(help="HOST:PORT to listen on; default 127.0.0.1:7420.")] = None,
     data_dir: DataDir = None,
     config: Config = None,
@@ -31,14 +39,22 @@ def serve(
     """Index folders, watch them and serve memory_search and memory_get, until SIGTERM or Ctrl-C."""
     from services.standalone.serve import serve as run  # noqa: PLC0415  (only these commands need the services)
 
-    asyncio.run(run(_settings(folders, data_dir, config, address), err))
+    asyncio.run(run(_settings(_workspaces(folders, extra, sessions=sessions), data_dir, config, address), err))
 
 
-def index(folders: Folders = None, *, data_dir: DataDir = None, config: Config = None, as_json: Json = False) -> None:
+def index(
+    folders: Folders = None,
+    *,
+    sessions: Sessions = False,
+    extra: Extra = None,
+    data_dir: DataDir = None,
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
     """Index folders once, with a progress bar, and exit: 1 where a file had to be set aside."""
     from services.standalone.index import index_once  # noqa: PLC0415  (as above)
 
-    settings = _settings(folders, data_dir, config)
+    settings = _settings(_workspaces(folders, extra, sessions=sessions), data_dir, config)
     with bar(err) as report:
         statuses = asyncio.run(index_once(settings, report))
     aside = [(status, file) for status in statuses for file in status.quarantined]
@@ -64,8 +80,27 @@ def index(folders: Folders = None, *, data_dir: DataDir = None, config: Config =
     raise typer.Exit(1 if aside else 0)
 
 
+def _workspaces(
+    folders: list[Path] | None, extra: list[str] | None, *, sessions: bool
+) -> list[dict[str, object]] | None:
+    """Give the settings of the workspaces that the command line names; None where it leaves them to the file."""
+    if not folders:
+        if extra or sessions:
+            raise typer.BadParameter("--sessions and --extra belong to a folder that is named beside them")
+        return None
+    if extra and len(folders) > 1:
+        raise typer.BadParameter("--extra belongs to one folder: name several in a configuration file")
+    further = []
+    for each in extra or ():
+        name, equals, path = each.partition("=")
+        if not (name and equals and path):
+            raise typer.BadParameter(f"{each!r} is not NAME=FOLDER")
+        further.append({"name": name, "path": path})
+    return [{"path": folder, "sessions": sessions, "extra": further} for folder in folders]
+
+
 def _settings(
-    folders: list[Path] | None, data_dir: Path | None, config: Path | None, address: str | None = None
+    workspaces: list[dict[str, object]] | None, data_dir: Path | None, config: Path | None, address: str | None = None
 ) -> StandaloneSettings:
     from memoryd.errors import ConfigError  # noqa: PLC0415
     from services.standalone.settings import load  # noqa: PLC0415
@@ -73,7 +108,7 @@ def _settings(
     settings = load(
         config,
         data_dir=data_dir,
-        workspaces=[{"path": folder} for folder in folders] if folders else None,
+        workspaces=workspaces,
         grpc={"address": address} if address else None,
     )
     if not settings.workspaces:

@@ -21,12 +21,14 @@ class Piece:
         breadcrumb: the headings above, outermost first, joined by " > ".
         start_line: first line, 1-based, of the file.
         end_line: last line, inclusive. Equal to `start_line` where a line was too long and was cut.
+        date: YYYY-MM-DD where these lines have a date of their own, as a transcript's have; else empty.
     """
 
     text: str
     breadcrumb: str
     start_line: int
     end_line: int
+    date: str = ""
 
     @property
     def embedding_input(self) -> str:
@@ -45,8 +47,8 @@ class Chunk:
         breadcrumb: the headings above.
         source: where the file belongs.
         private: withheld in chats that are not direct.
-        date: YYYY-MM-DD where the path or the front matter gives one, else empty (a modification time would give every
-            chunk of an edited file a new id; it is kept in the outline instead).
+        date: YYYY-MM-DD where the lines themselves, the path or the front matter give one, else empty (a modification
+            time would give every chunk of an edited file a new id; it is kept in the outline instead).
         tags: from front matter, sorted.
         birth: the file revision that first wrote the chunk.
         text_hash: hash of the exact embedding input, to find its vector again.

@@ -78,6 +78,7 @@ class FileState:
         lossy: some bytes were not UTF-8 and were decoded with replacement.
         deleted: the file is gone.
         problem: why the file can't be indexed as it is.
+        evergreen: False where its folder's settings say that it decays whatever its path says.
     """
 
     key: FileKey
@@ -89,6 +90,7 @@ class FileState:
     lossy: bool = False
     deleted: bool = False
     problem: Problem | None = None
+    evergreen: bool = True
 
     @classmethod
     def deletion(cls, key: FileKey, modified: float) -> FileState:
@@ -100,7 +102,7 @@ class FileState:
         return self._identity() == other._identity()
 
     def _identity(self) -> tuple[object, ...]:
-        return (self.key, self.hash, self.deleted, self.source, self.private, self.lossy, self.problem)
+        return (self.key, self.hash, self.deleted, self.source, self.private, self.lossy, self.problem, self.evergreen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,16 @@ from enum import StrEnum
 
 from memoryd.domain.chunking import CHUNKER_VERSION
 from memoryd.domain.queries import ModelInfo
+from memoryd.domain.sessions.redaction import REDACTION_VERSION
 from memoryd.domain.sketches import SKETCH_VERSION
 from memoryd.domain.text import ANALYZER_VERSION
 
-VERSIONS: Mapping[str, str] = {"chunker": CHUNKER_VERSION, "analyzer": ANALYZER_VERSION, "sketch": SKETCH_VERSION}
+VERSIONS: Mapping[str, str] = {
+    "chunker": CHUNKER_VERSION,
+    "analyzer": ANALYZER_VERSION,
+    "sketch": SKETCH_VERSION,
+    "redaction": REDACTION_VERSION,
+}
 """What beside the model decides what is stored. Another value of any of them begins another generation."""
 
 

@@ -44,7 +44,8 @@ class Outline:
         chunks: in the order of the file; none in a tombstone.
         source: where the file belongs.
         private: withheld in chats that are not direct.
-        date: YYYY-MM-DD: from the path, else the front matter, else the modification time (UTC); empty in a tombstone.
+        date: YYYY-MM-DD: from the path, else the front matter, else of a transcript's last message, else the
+            modification time (UTC); empty in a tombstone.
         evergreen: never decays.
         deleted: a tombstone: the file is gone, and a late writer must not revive it.
         problem: why the newest state was set aside; `chunks` are then those of the state before.

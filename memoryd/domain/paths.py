@@ -13,11 +13,13 @@ from memoryd.domain.globs import matches_glob
 BOOTSTRAP_FILES = frozenset(
     {"AGENTS.md", "BOOTSTRAP.md", "HEARTBEAT.md", "IDENTITY.md", "SOUL.md", "TOOLS.md", "USER.md"}
 )
-DEFAULT_PRIVATE = ("MEMORY.md", "USER.md")
+SESSIONS = "sessions"
+# A transcript holds what was said in a direct conversation word for word.
+DEFAULT_PRIVATE = ("MEMORY.md", "USER.md", f"{SESSIONS}/*.jsonl")
 
 _NOT_READ = frozenset({"node_modules", "venv", "__pycache__"})  # names with a dot in front are hidden anyway
 _DATED = re.compile(r"memory/(?:[^/]+/)*([0-9]{4}-[0-9]{2}-[0-9]{2})(?:-[^/]+)?\.md")
-_TRANSCRIPT = re.compile(r"sessions/[^/]+\.jsonl")
+_TRANSCRIPT = re.compile(rf"{SESSIONS}/[^/]+\.jsonl")
 _DRIVE = re.compile(r"[A-Za-z]:/")
 _SHOWN = 200  # characters of a refused path that its message repeats
 

@@ -169,7 +169,7 @@ def _diff(logged: LoggedFile, base: Outline | None, chunked: Chunked, lost: froz
             breadcrumb=piece.breadcrumb,
             source=state.source,
             private=private,
-            date=date,
+            date=piece.date or date,
             tags=front.tags,
         )
         ordinal = seen[identity]
@@ -185,7 +185,7 @@ def _diff(logged: LoggedFile, base: Outline | None, chunked: Chunked, lost: froz
                     breadcrumb=piece.breadcrumb,
                     source=state.source,
                     private=private,
-                    date=date,
+                    date=piece.date or date,
                     tags=front.tags,
                     birth=logged.revision,
                     text_hash=text_hash(piece.embedding_input),
@@ -201,8 +201,8 @@ def _diff(logged: LoggedFile, base: Outline | None, chunked: Chunked, lost: froz
         chunks=tuple(listed),
         source=state.source,
         private=private,
-        date=date or _utc_date(state.modified),
-        evergreen=is_evergreen(state.key.path) and state.source is Source.MEMORY,
+        date=date or max((piece.date for piece in chunked.pieces), default="") or _utc_date(state.modified),
+        evergreen=state.evergreen and is_evergreen(state.key.path) and state.source is Source.MEMORY,
         entry=base.entry if base else 0,
     )
     return Plan(outline, tuple(born), _dropped(base, outline), changed=outline != base)

@@ -114,10 +114,11 @@ def decay(scored: Sequence[Scored], half_life_days: float, today: str, min_score
     decayed = []
     for item in scored:
         outline = item.candidate.outline
-        if outline.evergreen or not outline.date:
+        day = item.candidate.chunk.date or outline.date
+        if outline.evergreen or not day:
             decayed.append(item)
             continue
-        age = max((now - date.fromisoformat(outline.date)).days, 0)
+        age = max((now - date.fromisoformat(day)).days, 0)
         exact = (item.candidate.coverage or 0.0) >= 1.0
         floor = min(item.score, min_score) if exact else 0.0
         order = max(item.order * 0.5 ** (age / half_life_days), floor)

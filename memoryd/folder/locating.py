@@ -4,7 +4,35 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+from memoryd.domain.paths import is_hidden
+from memoryd.folder.rules import FolderRules
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a file is: its name on disk below one of a workspace's folders, through no link."""
+
+    root: Path
+    name: str
+
+
+def places(root: Path, path: str, rules: FolderRules) -> Iterator[Place]:
+    """Find where a path leads, in the workspace's own folder and in its further ones. Blocks.
+
+    A name that leads into a hidden folder or out is left out. Whether a file is there is not looked at.
+    """
+    if rules.reads(path) and (name := locate(root, path)) is not None and not is_hidden(name):
+        yield Place(root, name)
+    for extra in rules.extras:
+        below = extra.below(path)
+        if below is not None and extra.reads(below):
+            name = locate(extra.root, below)
+            if name is not None and not is_hidden(name):
+                yield Place(extra.root, name)
 
 
 def locate(root: Path, path: str) -> str | None:

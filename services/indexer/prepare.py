@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
-from memoryd.domain.chunking import Chunked, Limits, chunk_markdown
+from memoryd.domain.chunking import Chunked, Limits, chunk_markdown, chunk_transcript
 from memoryd.domain.chunks import Chunk
-from memoryd.domain.files import LoggedFile
+from memoryd.domain.files import LoggedFile, Source
 from memoryd.domain.outlines import Outline
 from memoryd.domain.plans import Plan, plan
 from memoryd.domain.text import analyze, heading_terms
@@ -35,7 +35,8 @@ class Preparer:
         content = logged.state.content
         if content is None:
             return None
-        return await self._run(len(content), lambda: self._chunk(content))
+        cut = chunk_transcript if logged.state.source is Source.SESSIONS else chunk_markdown
+        return await self._run(len(content), lambda: self._chunk(content, cut))
 
     async def plan(
         self, logged: LoggedFile, base: Outline | None, chunked: Chunked | None, lost: frozenset[str]
@@ -52,9 +53,9 @@ class Preparer:
         for pool in (self._small, self._large):
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _chunk(self, content: bytes) -> Chunked:
+    def _chunk(self, content: bytes, cut: Callable[..., Chunked]) -> Chunked:
         # The workspace has decoded the file already; replacing is for what another writer of the log may put.
-        return chunk_markdown(content.decode(errors="replace"), count=self._tokenizer.count, limits=self._limits)
+        return cut(content.decode(errors="replace"), count=self._tokenizer.count, limits=self._limits)
 
     async def _run(self, size: int, work: Callable[[], T]) -> T:
         pool = self._large if size > LARGE_BYTES else self._small

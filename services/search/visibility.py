@@ -25,20 +25,21 @@ class Visible:
         """Find the outline that lists a chunk and may be shown; None drops the chunk."""
         outline = self.view.outlines.get(chunk.key.path)
         listed = outline.by_id.get(chunk.id) if outline else None
-        if outline is None or listed is None or not self.allows(outline):
+        if outline is None or listed is None or not self.allows(outline, chunk):
             return None
         return outline, listed
 
-    def allows(self, outline: Outline) -> bool:
-        """Whether the query may see a file: flags and date come from the outline, not from the stores."""
+    def allows(self, outline: Outline, chunk: Chunk) -> bool:
+        """Whether the query may see a chunk: flags come from the outline, and the date of one without its own."""
         query = self.query
+        date = chunk.date or outline.date
         if outline.deleted or outline.source not in query.sources:
             return False
         if outline.private and query.chat is not Chat.DIRECT:
             return False
-        if query.since and outline.date < query.since:
+        if query.since and date < query.since:
             return False
-        return not (query.until and outline.date > query.until)
+        return not (query.until and date > query.until)
 
     def filter(self, hits: Iterable[Hit]) -> list[Hit]:
         """Keep the hits that may be returned, in their order."""

@@ -82,8 +82,9 @@ async def open_standalone(
         roots = {workspace.scope: workspace.path for workspace in settings.workspaces}
         for scope in roots:
             await _check(texts, scope)
-        workspaces = WorkspaceService(roots, log, settings.workspace)
-        folder = FolderWorkspace(roots, settings.workspace.rules, workspaces)
+        rules = {workspace.scope: workspace.rules(settings.workspace.rules) for workspace in settings.workspaces}
+        workspaces = WorkspaceService(roots, log, settings.workspace, rules)
+        folder = FolderWorkspace(roots, rules, workspaces)
         indexer = Indexer(
             log=log,
             manifest=manifest,

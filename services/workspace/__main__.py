@@ -33,6 +33,7 @@ class Settings(ProcessSettings):
 async def serve(settings: Settings) -> None:
     """Bring the file log in line with the folders, go on watching, and answer for them."""
     roots = {workspace.scope: workspace.path for workspace in settings.workspaces}
+    rules = {workspace.scope: workspace.rules(settings.workspace.rules) for workspace in settings.workspaces}
     async with Server(settings.grpc) as server, AsyncExitStack() as stack:
         connection = await open_nats(settings.nats, "workspace", server, stack)
         jetstream = f"NATS at {settings.nats.where}"
@@ -44,13 +45,13 @@ async def serve(settings: Settings) -> None:
         stack.push_async_callback(log.close)
 
         async def watch() -> WorkspaceService:
-            service = WorkspaceService(roots, log, settings.workspace)
+            service = WorkspaceService(roots, log, settings.workspace, rules)
             await service.start()
             return service
 
         service = await until_available(server, jetstream, watch)
         stack.push_async_callback(service.close)
-        folder = FolderWorkspace(roots, settings.workspace.rules, service)
+        folder = FolderWorkspace(roots, rules, service)
         responder = await until_available(
             server, jetstream, partial(serve_workspace, connection, settings.namespace, folder, roots)
         )

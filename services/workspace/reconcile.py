@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from memoryd.domain.files import FileKey, Revision
 from memoryd.domain.names import Scope
+from memoryd.domain.paths import is_transcript
 from memoryd.folder.listing import FoundFile, Listing, list_folder
 from memoryd.folder.root import RootEmptyError
+from memoryd.folder.rules import FolderRules
 from memoryd.ports import FileLog
 from services.workspace.budget import LiveBudget
+from services.workspace.growth import Growth
 from services.workspace.observe import observe, observe_unlisted
 from services.workspace.parallel import total
 from services.workspace.publish import Publisher
 from services.workspace.settings import WorkspaceServiceSettings
+
+_OWN = ""  # names the workspace's own folder among its folders
 
 
 class Reconciler:
@@ -28,14 +34,23 @@ class Reconciler:
     time.
     """
 
-    def __init__(self, scope: Scope, root: Path, log: FileLog, settings: WorkspaceServiceSettings) -> None:
-        self._scope = scope
-        self._root = root
-        self._rules = settings.rules
+    def __init__(
+        self,
+        scope: Scope,
+        root: Path,
+        log: FileLog,
+        settings: WorkspaceServiceSettings,
+        rules: FolderRules | None = None,
+    ) -> None:
+        """Take a workspace: its name, its own folder, and what is read of it, if not what the settings say."""
+        self.scope = scope
+        self.root = root
+        self._rules = rules or settings.rules
+        self._growth = Growth(settings.session_delta_bytes, settings.session_delta_messages)
         self._budget = LiveBudget(settings.live_limit)
         self._parallel = settings.parallel_files
         self._publisher = Publisher(scope, log)
-        self._folder: tuple[int, int] | None = None  # which one was listed last
+        self._folders: dict[str, tuple[int, int]] = {}  # which ones were listed last: "" is the workspace's own
         self._seen: dict[str, tuple[FoundFile, Revision | None]] = {}  # as it was when that revision was put
 
     def forget(self) -> None:
@@ -54,13 +69,16 @@ class Reconciler:
             reload: read the log's states first, instead of trusting that only this object changes them.
             live: somebody is editing; without effect where too much has changed, see `LiveBudget`.
         """
-        listing = await asyncio.to_thread(list_folder, self._root, self._rules)
+        listing = await asyncio.to_thread(list_folder, self.root, self._rules)
         if reload:
             await self._publisher.load()
-        await self._doubt(listing)
-        changed = [found for path, found in listing.files.items() if path in touched or not self._unchanged(found)]
-        missing = [path for path in self._publisher.present() if path not in listing.files]
         known = frozenset(self._publisher.present())
+        listing = await self._doubted(listing, known)
+        changed = [found for path, found in listing.files.items() if path in touched or not self._unchanged(found)]
+        if not reload:
+            changed = await asyncio.to_thread(self._due, changed, known)
+        self._growth.keep(listing.files.values())
+        missing = [path for path in known if path not in listing.files]
         edited = known & (touched or listing.files.keys())
         edits = sum(found.path in edited for found in changed)
         others = sum(found.path not in known for found in changed) + len(missing)
@@ -73,40 +91,58 @@ class Reconciler:
         put_missing = partial(self._put_missing, listing=listing, live=live_others)
         return await total(changed, put_found, self._parallel) + await total(missing, put_missing, self._parallel)
 
-    async def _doubt(self, listing: Listing) -> None:
-        """Raise RootEmptyError where an empty folder stands in for a full one, as a volume that is not mounted does.
+    async def _doubted(self, listing: Listing, known: AbstractSet[str]) -> Listing:
+        """Doubt an empty folder that stands in for a full one, as a volume that is not mounted does.
 
         A folder that was seen full and then empty was emptied. One that is empty when it is first seen may be another
-        one, and deletions can't be taken back: they wait for a sign.
+        one, and deletions can't be taken back: they wait for a sign. Raises RootEmptyError where it is the workspace's
+        own; a further one counts as unreadable.
         """
-        known = len(self._publisher.present())
-        if (
-            known
-            and not listing.files
-            and self._folder != listing.root
-            and not await asyncio.to_thread(_holds, self._root)
-        ):
-            raise RootEmptyError(f"is empty, but {known} of its files are known")
-        self._folder = listing.root
+        unreadable = list(listing.unreadable)
+        for extra in self._rules.extras:
+            of_it = sum(extra.below(path) is not None for path in known)
+            known = {path for path in known if extra.below(path) is None}
+            identity = listing.extras.get(extra.name)
+            if identity is not None and await self._is_emptied(extra.root, extra.name, identity, of_it):
+                unreadable.append(extra.name)
+        if await self._is_emptied(self.root, _OWN, listing.root, len(known)):
+            raise RootEmptyError(f"is empty, but {len(known)} of its files are known")
+        self._folders = {_OWN: listing.root} | {
+            name: identity for name, identity in listing.extras.items() if name not in unreadable
+        }
+        return replace(listing, unreadable=tuple(unreadable))
+
+    async def _is_emptied(self, root: Path, name: str, identity: tuple[int, int], known: int) -> bool:
+        return known > 0 and self._folders.get(name) != identity and not await asyncio.to_thread(_holds, root)
+
+    def _due(self, changed: list[FoundFile], known: AbstractSet[str]) -> list[FoundFile]:
+        """Leave out the transcripts that have grown too little to be taken again. Blocks."""
+        return [
+            found
+            for found in changed
+            if not is_transcript(found.path) or self._growth.is_due(found, known=found.path in known)
+        ]
 
     def _unchanged(self, found: FoundFile) -> bool:
         return self._seen.get(found.path) == (found, self._publisher.revision(found.path))
 
     async def _put_found(self, found: FoundFile, *, listing: Listing, live: bool) -> bool:
-        key = FileKey(self._scope, found.path)
+        key = FileKey(self.scope, found.path)
         self._seen.pop(found.path, None)
         put, observed = await self._publisher.put(
-            found.path, lambda: asyncio.to_thread(observe, self._root, key, listing, self._rules), live=live
+            found.path, lambda: asyncio.to_thread(observe, self.root, key, listing, self._rules), live=live
         )
+        if is_transcript(found.path):
+            self._growth.took(found)
         if observed is not None and observed.signature is not None:
             self._seen[found.path] = replace(found, signature=observed.signature), self._publisher.revision(found.path)
         return put
 
     async def _put_missing(self, path: str, *, listing: Listing, live: bool) -> bool:
-        key = FileKey(self._scope, path)
+        key = FileKey(self.scope, path)
         self._seen.pop(path, None)
         put, _ = await self._publisher.put(
-            path, lambda: asyncio.to_thread(observe_unlisted, self._root, key, listing, self._rules), live=live
+            path, lambda: asyncio.to_thread(observe_unlisted, self.root, key, listing, self._rules), live=live
         )
         return put
 

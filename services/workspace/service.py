@@ -11,21 +11,45 @@ from memoryd.domain.files import Problem
 from memoryd.domain.names import Scope
 from memoryd.errors import DeadlineExceededError, NotFoundError, UnavailableError
 from memoryd.folder.root import ROOT_EMPTY, RootMissingError, root_problem
+from memoryd.folder.rules import FolderRules
 from memoryd.ports import FileLog
 from services.workspace.parallel import total
+from services.workspace.reconcile import Reconciler
 from services.workspace.settings import WorkspaceServiceSettings
-from services.workspace.watcher import Watcher
+from services.workspace.watcher import WatchedFolder, Watcher
 from services.workspace.worker import Worker
 
 
 class WorkspaceService:
     """Keeps the file log in line with folders of Markdown. It is the only writer of these workspaces' file states."""
 
-    def __init__(self, roots: Mapping[Scope, Path], log: FileLog, settings: WorkspaceServiceSettings) -> None:
+    def __init__(
+        self,
+        roots: Mapping[Scope, Path],
+        log: FileLog,
+        settings: WorkspaceServiceSettings,
+        rules: Mapping[Scope, FolderRules] | None = None,
+    ) -> None:
+        """Take the workspaces' folders.
+
+        Args:
+            roots: their own ones.
+            log: the file log.
+            settings: of all workspaces.
+            rules: what is read of each; without, that is what the settings say.
+        """
         self._roots = dict(roots)
         slots = asyncio.Semaphore(settings.concurrency)
-        self._workers = {scope: Worker(scope, root, log, settings, slots) for scope, root in self._roots.items()}
-        self._watcher = Watcher(self._roots, settings, self._on_change)
+        rules = rules or dict.fromkeys(roots, settings.rules)
+        self._workers = {
+            scope: Worker(Reconciler(scope, root, log, settings, rules[scope]), settings, slots)
+            for scope, root in self._roots.items()
+        }
+        folders = [WatchedFolder(scope, root) for scope, root in self._roots.items()]
+        folders += [
+            WatchedFolder(scope, extra.root, f"{extra.name}/") for scope in self._roots for extra in rules[scope].extras
+        ]
+        self._watcher = Watcher(folders, settings, self._on_change)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:

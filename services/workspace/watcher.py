@@ -8,8 +8,9 @@ import os
 import random
 import threading
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -17,7 +18,7 @@ from watchfiles import Change
 from watchfiles._rust_notify import RustNotify
 
 from memoryd.domain.names import Scope
-from memoryd.domain.paths import is_hidden, is_markdown
+from memoryd.domain.paths import is_hidden, is_markdown, is_transcript
 from memoryd.folder.root import RootMissingError, identify_root
 from services.workspace.metrics import WATCHER_RESTARTS
 from services.workspace.settings import WorkspaceServiceSettings
@@ -30,6 +31,15 @@ _LONGEST_PAUSE = 60.0
 OnChange = Callable[[Scope, frozenset[str]], None]
 
 
+@dataclass(frozen=True, slots=True)
+class WatchedFolder:
+    """A folder of a workspace; `prefix` is what the paths of its files begin with."""
+
+    scope: Scope
+    root: Path
+    prefix: str = ""
+
+
 class Watcher:
     """Tells which workspaces changed. One system watch and one thread serve all folders.
 
@@ -38,8 +48,10 @@ class Watcher:
     told by the library; the reconcile by interval finds it.
     """
 
-    def __init__(self, roots: Mapping[Scope, Path], settings: WorkspaceServiceSettings, on_change: OnChange) -> None:
-        self._roots = roots
+    def __init__(
+        self, folders: Sequence[WatchedFolder], settings: WorkspaceServiceSettings, on_change: OnChange
+    ) -> None:
+        self._folders = folders
         self._settings = settings
         self._on_change = on_change
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="watcher")
@@ -93,7 +105,7 @@ class Watcher:
         """Watch the folders that are there until others are, or the same ones were replaced. Blocks."""
         settings = self._settings
         present = self._present()
-        real = {scope: os.path.realpath(self._roots[scope]) for scope in present}
+        real = {folder: os.path.realpath(folder.root) for folder in present}
         with RustNotify(list(real.values()), False, False, 0, True, True) as notify:  # noqa: FBT003  (the library takes them by position)
             loop.call_soon_threadsafe(self._on_armed)
             while self._present() == present:
@@ -109,33 +121,33 @@ class Watcher:
                 if isinstance(changes, set):
                     if any((Change.deleted, root) in changes for root in real.values()):
                         return  # its watch is gone, even where a new folder has come and has got the same inode
-                    for scope, root in real.items():
-                        paths = _changed_paths(changes, root)
+                    for folder, root in real.items():
+                        paths = _changed_paths(changes, root, folder.prefix)
                         if paths:
-                            loop.call_soon_threadsafe(self._on_change, scope, paths)
+                            loop.call_soon_threadsafe(self._on_change, folder.scope, paths)
 
-    def _present(self) -> dict[Scope, tuple[int, int]]:
+    def _present(self) -> dict[WatchedFolder, tuple[int, int]]:
         present = {}
-        for scope, root in self._roots.items():
+        for folder in self._folders:
             with contextlib.suppress(RootMissingError):
-                present[scope] = identify_root(root)
+                present[folder] = identify_root(folder.root)
         return present
 
     def _on_armed(self) -> None:
         """Tell that changes may have been missed, unless this is the start: whoever starts reads everything anyway."""
         if self._armed.is_set():
-            for scope in self._roots:
+            for scope in {folder.scope for folder in self._folders}:
                 self._on_change(scope, frozenset())
         self._armed.set()
 
 
-def _changed_paths(changes: set[tuple[int, str]], root: str) -> frozenset[str]:
-    """The changed paths below a folder. Of what is not Markdown only coming and going counts: it may be a folder."""
+def _changed_paths(changes: set[tuple[int, str]], root: str, label: str) -> frozenset[str]:
+    """The changed paths below a folder. Of what is no text of ours only coming and going counts: it may be a folder."""
     paths = set()
     prefix = root.rstrip("/") + "/"
     for change, path in changes:
         below = unicodedata.normalize("NFC", path.removeprefix(prefix))
-        counts = change != Change.modified or is_markdown(below)
+        counts = change != Change.modified or is_markdown(below) or is_transcript(label + below)
         if counts and path.startswith(prefix) and not is_hidden(below):
-            paths.add(below)
+            paths.add(label + below)
     return frozenset(paths)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from pathlib import Path
 
 import structlog
 
 from memoryd.domain.files import Problem
-from memoryd.domain.names import Scope
 from memoryd.folder.root import RootMissingError
-from memoryd.ports import FileLog
 from services.workspace.metrics import ROOTS_MISSING
 from services.workspace.reconcile import Reconciler
 from services.workspace.settings import WorkspaceServiceSettings
@@ -30,15 +27,12 @@ class Worker:
         problem: why the last reconcile could conclude nothing about the folder's files; None where it could.
     """
 
-    def __init__(
-        self, scope: Scope, root: Path, log: FileLog, settings: WorkspaceServiceSettings, slots: asyncio.Semaphore
-    ) -> None:
-        self._scope = scope
-        self._root = root
+    def __init__(self, reconciler: Reconciler, settings: WorkspaceServiceSettings, slots: asyncio.Semaphore) -> None:
+        self._scope, self._root = reconciler.scope, reconciler.root
         self._interval = settings.reconcile_seconds
         self._slots = slots
         self._lock = asyncio.Lock()
-        self._reconciler = Reconciler(scope, root, log, settings)
+        self._reconciler = reconciler
         self._changed = asyncio.Event()
         self._touched: set[str] = set()
         self._reload = True
@@ -89,7 +83,8 @@ class Worker:
         failures = 0
         while True:
             try:
-                await self.reconcile(live=await self._wait())
+                told = await self._wait()
+                await self.reconcile(full=not told, live=told)
                 failures = 0
             except RootMissingError:
                 failures = 0  # the watcher tells when it is back
@@ -107,7 +102,6 @@ class Worker:
             async with asyncio.timeout(self._interval * random.uniform(0.9, 1.1)):  # noqa: S311  (jitter)
                 await self._changed.wait()
         except TimeoutError:
-            self._reload = True
             return False
         return True
 

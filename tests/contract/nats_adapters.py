@@ -59,8 +59,10 @@ async def serve_folder(roots: Mapping[Scope, Path], rules: FolderRules, place: P
     prefix = nats_prefix(place)
     owner, reader = [await NatsConnection.open([nats_url()]) for _ in range(2)]
     log = await NatsFileLog.open(owner, prefix)
-    service = WorkspaceService(roots, log, WorkspaceServiceSettings(max_file_bytes=rules.max_bytes))
-    responder = await serve_workspace(owner, prefix, FolderWorkspace(roots, rules, service), roots)
+    service = WorkspaceService(roots, log, WorkspaceServiceSettings(), dict.fromkeys(roots, rules))
+    responder = await serve_workspace(
+        owner, prefix, FolderWorkspace(roots, dict.fromkeys(roots, rules), service), roots
+    )
     yield NatsWorkspace(reader, prefix, await NatsFileLog.open(reader, prefix))
     await responder.close()
     await service.close()

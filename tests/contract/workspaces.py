@@ -17,7 +17,7 @@ from services.workspace.settings import WorkspaceServiceSettings
 async def serve_folder(roots: Mapping[Scope, Path], rules: FolderRules, place: Path) -> AsyncIterator[Workspace]:
     """Read from the folders themselves; what else is needed is kept in `place`."""
     log = await SqliteFileLog.open(place / "filelog.db")
-    service = WorkspaceService(roots, log, WorkspaceServiceSettings(max_file_bytes=rules.max_bytes))
-    yield FolderWorkspace(roots, rules, service)
+    service = WorkspaceService(roots, log, WorkspaceServiceSettings(), dict.fromkeys(roots, rules))
+    yield FolderWorkspace(roots, dict.fromkeys(roots, rules), service)
     await service.close()
     await log.close()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 from memoryd.client import MemorydClient, SearchReply, SearchResult
 from memoryd.domain.names import Scope
-from memoryd.ports import KeyStore
+from memoryd.ports import FileLog, KeyStore
+from tests.servers.cluster import Folder
 from tests.support.eventually import eventually
 
 WITHIN = 20.0
@@ -27,12 +28,14 @@ class Deployment:
         keys: mints keys.
         client: of a key that covers all workspaces of the first one's tenant.
         synced: makes that what the folders hold now can be read (what is searchable comes later).
+        kept: gives all that the file log, the vector store and the text store hold of the folders, each as one text.
     """
 
     address: str
     keys: KeyStore
     client: MemorydClient
     synced: Callable[[], Awaitable[object]]
+    kept: Callable[[], Awaitable[tuple[str, str, str]]]
 
     async def found(self, query: str, **options: Any) -> list[str]:
         """The paths that a search finds, best first."""
@@ -64,9 +67,19 @@ class Deployment:
             await asyncio.sleep(0.05)
 
 
+async def logged(log: FileLog, scopes: Iterable[Scope]) -> str:
+    """Give all that a file log holds of workspaces."""
+    states = []
+    for scope in scopes:
+        for key in [listed.state.key async for listed in log.scan(scope)]:
+            logged_file = await log.get(key)
+            states.append(repr(logged_file))
+    return "\n".join(states)
+
+
 class Shape(Protocol):
     """Starts a deployment on a data directory, with folders by scope."""
 
-    def __call__(self, data: Path, folders: Mapping[Scope, Path]) -> AbstractAsyncContextManager[Deployment]:
+    def __call__(self, data: Path, folders: Mapping[Scope, Folder]) -> AbstractAsyncContextManager[Deployment]:
         """Start; what is indexed at the end of the context is there again at the next start."""
         ...

@@ -12,15 +12,22 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from qdrant_client import models
+
 from memoryd.adapters.nats.connection import NatsConnection
 from memoryd.adapters.nats.filelog import NatsFileLog
 from memoryd.adapters.nats.keys import NatsKeyStore
 from memoryd.adapters.nats.workspace import NatsWorkspace
+from memoryd.adapters.opensearch.connection import connect as connect_opensearch
+from memoryd.adapters.opensearch.settings import OpenSearchSettings
+from memoryd.adapters.qdrant.connection import connect as connect_qdrant
+from memoryd.adapters.qdrant.points import any_of
+from memoryd.adapters.qdrant.settings import QdrantSettings
 from memoryd.client import MemorydClient
 from memoryd.domain.names import Scope
 from memoryd.ports import Principal
-from tests.e2e.deployment import WITHIN, Deployment
-from tests.servers.cluster import Cluster, Servers, workspaces_variable
+from tests.e2e.deployment import WITHIN, Deployment, logged
+from tests.servers.cluster import Cluster, Folder, Servers, workspaces_variable
 from tests.servers.nats import nats_url
 from tests.servers.opensearch import opensearch_url
 from tests.servers.process import once, server_folder
@@ -69,7 +76,7 @@ def _cluster() -> Cluster:
 
 
 @asynccontextmanager
-async def distributed(data: Path, folders: Mapping[Scope, Path]) -> AsyncIterator[Deployment]:
+async def distributed(data: Path, folders: Mapping[Scope, Folder]) -> AsyncIterator[Deployment]:
     """All services, and one process for these folders."""
     cluster = await asyncio.to_thread(_cluster)
     async with deployed(cluster, data, folders) as deployment:
@@ -77,7 +84,7 @@ async def distributed(data: Path, folders: Mapping[Scope, Path]) -> AsyncIterato
 
 
 @asynccontextmanager
-async def deployed(cluster: Cluster, data: Path, folders: Mapping[Scope, Path]) -> AsyncIterator[Deployment]:
+async def deployed(cluster: Cluster, data: Path, folders: Mapping[Scope, Folder]) -> AsyncIterator[Deployment]:
     """A workspace process for these folders, beside a cluster that runs."""
     async with AsyncExitStack() as stack:
         connection = await NatsConnection.open([cluster.servers.nats])
@@ -95,7 +102,28 @@ async def deployed(cluster: Cluster, data: Path, folders: Mapping[Scope, Path]) 
         key = await tenants.create(first.tenant, names)
         address = cluster.target("gateway")
         client = await stack.enter_async_context(MemorydClient(address, key, timeout=30.0))
-        yield Deployment(address, tenants, client, partial(_sync, asked, list(scopes)))
+        yield Deployment(
+            address, tenants, client, partial(_sync, asked, list(scopes)), partial(_kept, cluster, log, list(scopes))
+        )
+
+
+async def _kept(cluster: Cluster, log: NatsFileLog, scopes: list[Scope]) -> tuple[str, str, str]:
+    """Ask the servers themselves, whatever the adapters would let pass."""
+    tenants = sorted({scope.tenant for scope in scopes})
+    qdrant = connect_qdrant(QdrantSettings(url=cluster.servers.qdrant))
+    mine = models.Filter(must=[any_of("tenant", tenants)])
+    vectors = [
+        repr(record)
+        for found in (await qdrant.get_collections()).collections
+        if found.name.startswith(cluster.namespace)
+        for record in (await qdrant.scroll(found.name, mine, limit=1000, with_payload=True))[0]
+    ]
+    await qdrant.close()
+    opensearch = connect_opensearch(OpenSearchSettings(url=cluster.servers.opensearch))
+    query = {"query": {"terms": {"tenant": tenants}}, "size": 1000}
+    answer = await opensearch.search(index=f"{cluster.namespace}*", body=query)
+    await opensearch.close()
+    return await logged(log, scopes), "\n".join(vectors), repr(answer["hits"]["hits"])
 
 
 async def _sync(workspace: NatsWorkspace, scopes: list[Scope]) -> None:

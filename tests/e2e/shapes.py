@@ -9,16 +9,22 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from memoryd.client import MemorydClient
 from memoryd.domain.names import Scope
+from memoryd.ports import Filter, QueryTerm
 from memoryd.server.lifecycle import Server
 from memoryd.server.settings import ServerSettings
 from services.gateway.rpc import add_to
 from services.standalone.app import Standalone, open_standalone
 from services.standalone.settings import load
-from tests.e2e.deployment import WITHIN, Deployment, Shape
+from tests.e2e.deployment import WITHIN, Deployment, Shape, logged
 from tests.e2e.distributed import distributed
+from tests.servers.cluster import Folder, workspace_settings
 from tests.support.model import model_dir
+
+_ALL = 10_000
 
 
 @dataclass
@@ -29,11 +35,11 @@ class StandaloneDeployment(Deployment):
 
 
 @asynccontextmanager
-async def standalone(data: Path, folders: Mapping[Scope, Path]) -> AsyncIterator[StandaloneDeployment]:
+async def standalone(data: Path, folders: Mapping[Scope, Folder]) -> AsyncIterator[StandaloneDeployment]:
     """One process, this one."""
     loaded = load(
         data_dir=data,
-        workspaces=[{"path": path, "name": scope.workspace, "tenant": scope.tenant} for scope, path in folders.items()],
+        workspaces=[workspace_settings(scope, folder) for scope, folder in folders.items()],
         grpc=ServerSettings(address="127.0.0.1:0"),
         embedder={"model_dir": model_dir()},
     )
@@ -47,13 +53,26 @@ async def standalone(data: Path, folders: Mapping[Scope, Path]) -> AsyncIterator
             key = await running.keys.create(first.tenant, names)
             async with MemorydClient(server.address, key, timeout=30.0) as client:
                 synced = partial(_sync, running, folders)
-                yield StandaloneDeployment(server.address, running.keys, client, synced, running)
+                kept = partial(_kept, running, folders)
+                yield StandaloneDeployment(server.address, running.keys, client, synced, kept, running)
             serving.cancel()
 
 
-async def _sync(running: Standalone, folders: Mapping[Scope, Path]) -> None:
+async def _sync(running: Standalone, folders: Mapping[Scope, Folder]) -> None:
     for scope in folders:
         await running.workspaces.sync(scope, WITHIN)
+
+
+async def _kept(running: Standalone, folders: Mapping[Scope, Folder]) -> tuple[str, str, str]:
+    search, texts, vectors = running.search, [], []
+    model = await running.embedder.info()
+    for scope in folders:
+        anything = np.ones(model.dimensions, dtype=np.float32)
+        found = await search.vectors.search(anything, Filter(scope), _ALL)
+        vectors += [repr(hit.chunk) for hit in found]
+        words = {QueryTerm(word) for hit in found for word in hit.chunk.terms.split()}
+        texts += [repr(hit.chunk) for hit in await search.texts.search(list(words), Filter(scope), _ALL)]
+    return await logged(search.log, folders), "\n".join(vectors), "\n".join(texts)
 
 
 SHAPES: dict[str, Shape] = {"standalone": standalone, "distributed": distributed}

@@ -69,6 +69,18 @@ async def test_index_once(tmp_path: Path) -> None:
     assert (nothing.code, "name a folder" in nothing.err) == (1, True)
 
 
+async def test_index_sessions_and_a_further_folder(tmp_path: Path) -> None:
+    data, folder, wiki = tmp_path / "data", tmp_path / "studio", tmp_path / "wiki"
+    write_notes(folder)
+    for file, text in ((wiki / "a.md", "More.\n"), (folder / "sessions/s.jsonl", '{"role":"user","content":"Hi"}\n')):
+        file.parent.mkdir()
+        file.write_text(text)
+    ended = await command(data, "index", folder, "--sessions", "--extra", f"wiki={wiki}", "--json")
+    assert (ended.code, json.loads(ended.out)[0]["files"]) == (0, 4)
+    for wrong in ([folder, "--extra", "wiki"], ["--sessions"], [folder, wiki, "--extra", f"w={wiki}"]):
+        assert (await command(data, "index", *wrong)).code == 2
+
+
 async def test_help_and_version(tmp_path: Path) -> None:
     for arguments in (["--help"], ["search", "--help"], ["serve", "-h"], ["model", "prepare", "--help"], ["--version"]):
         ended = await command(tmp_path, *arguments)

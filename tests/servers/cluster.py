@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from memoryd.domain.names import Scope
 from memoryd.server.probe import health
@@ -29,11 +30,19 @@ class Servers:
     opensearch: str
 
 
-def workspaces_variable(folders: Mapping[Scope, Path]) -> str:
+# A folder, or a workspace's settings with its `path`.
+Folder = Path | Mapping[str, Any]
+
+
+def workspace_settings(scope: Scope, folder: Folder) -> dict[str, Any]:
+    """Give the settings of a workspace."""
+    given = {"path": folder} if isinstance(folder, Path) else folder
+    return {**given, "name": scope.workspace, "tenant": scope.tenant}
+
+
+def workspaces_variable(folders: Mapping[Scope, Folder]) -> str:
     """Give MEMORYD_WORKSPACES of a process for these folders."""
-    return json.dumps(
-        [{"path": str(folder), "name": scope.workspace, "tenant": scope.tenant} for scope, folder in folders.items()]
-    )
+    return json.dumps([workspace_settings(scope, folder) for scope, folder in folders.items()], default=str)
 
 
 class Cluster:

@@ -15,7 +15,7 @@ from memoryd.errors import ConflictError
 
 SCHEMA = Schema(
     name="a file log",
-    version=1,
+    version=2,
     script="""
         CREATE TABLE log (epoch INTEGER NOT NULL);
         CREATE TABLE consumers (name TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -24,7 +24,7 @@ SCHEMA = Schema(
             tenant TEXT NOT NULL, workspace TEXT NOT NULL, path TEXT NOT NULL,
             hash TEXT NOT NULL, modified REAL NOT NULL, source TEXT NOT NULL,
             private INTEGER NOT NULL, lossy INTEGER NOT NULL, deleted INTEGER NOT NULL,
-            reason TEXT, detail TEXT, content BLOB,
+            reason TEXT, detail TEXT, content BLOB, evergreen INTEGER NOT NULL DEFAULT 1,
             UNIQUE (tenant, workspace, path)
         );
         CREATE TABLE deliveries (
@@ -38,6 +38,7 @@ SCHEMA = Schema(
         CREATE INDEX deliveries_of_scope ON deliveries (consumer, tenant, workspace);
         CREATE INDEX deliveries_of_state ON deliveries (sequence)
     """,
+    upgrades={1: "ALTER TABLE files ADD COLUMN evergreen INTEGER NOT NULL DEFAULT 1"},
 )
 LONGEST_DELAY = 3_600.0  # seconds; a retry is not put off for longer
 PAGE = 500  # states that a scan reads at once
@@ -91,7 +92,7 @@ def put(
     problem = state.problem
     content = None if state.content is None else zstandard.compress(state.content)
     cursor = connection.execute(
-        "INSERT INTO files VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO files VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(epoch, scope.tenant, scope.workspace, key.path, state.hash, state.modified, state.source),
             *(
@@ -101,6 +102,7 @@ def put(
                 problem and problem.reason,
                 problem and problem.detail,
                 content,
+                state.evergreen,
             ),
         ),
     )
@@ -125,7 +127,7 @@ def page(connection: sqlite3.Connection, scope: Scope, after: str) -> list[Logge
     """Read the rows of a workspace that follow a path, without content."""
     rows = connection.execute(
         "SELECT sequence, epoch, tenant, workspace, path, hash, modified, source, private, lossy, deleted, reason,"
-        " detail, NULL FROM files WHERE tenant = ? AND workspace = ? AND path > ? ORDER BY path LIMIT ?",
+        " detail, NULL, evergreen FROM files WHERE tenant = ? AND workspace = ? AND path > ? ORDER BY path LIMIT ?",
         (scope.tenant, scope.workspace, after, PAGE),
     )
     return [_logged(row) for row in rows]
@@ -209,7 +211,7 @@ def _deliver_all(connection: sqlite3.Connection, consumer: str) -> None:
 
 def _logged(row: Sequence[Any]) -> LoggedFile:
     sequence, epoch, tenant, workspace, path, file_hash, modified, source, private, lossy, deleted, *rest = row
-    reason, detail, content = rest
+    reason, detail, content, evergreen = rest
     state = FileState(
         key=FileKey(Scope(tenant, workspace), path),
         hash=file_hash,
@@ -220,5 +222,6 @@ def _logged(row: Sequence[Any]) -> LoggedFile:
         lossy=bool(lossy),
         deleted=bool(deleted),
         problem=None if reason is None else Problem(reason, detail),
+        evergreen=bool(evergreen),
     )
     return LoggedFile(state, Revision(epoch, sequence))

@@ -11,10 +11,10 @@ from typing import Protocol
 from memoryd.domain.files import Problem
 from memoryd.domain.markdown.privacy import says_private
 from memoryd.domain.names import Scope
-from memoryd.domain.paths import is_hidden, is_private
+from memoryd.domain.paths import is_private, is_transcript
 from memoryd.errors import NotFoundError
 from memoryd.folder.listing import list_folder
-from memoryd.folder.locating import locate
+from memoryd.folder.locating import Place, places
 from memoryd.folder.reading import FileText, read_file
 from memoryd.folder.root import RootMissingError
 from memoryd.folder.rules import FolderRules
@@ -36,14 +36,14 @@ class Owner(Protocol):
 class FolderWorkspace:
     """Implements `memoryd.ports.Workspace`."""
 
-    def __init__(self, roots: Mapping[Scope, Path], rules: FolderRules, owner: Owner) -> None:
+    def __init__(self, roots: Mapping[Scope, Path], rules: Mapping[Scope, FolderRules], owner: Owner) -> None:
         self._roots = roots
         self._rules = rules
         self._owner = owner
 
     async def read(self, scope: Scope, path: str) -> WorkspaceFile | None:
         """Read a file; None also where the indexer sets it aside (too large, binary, unreadable)."""
-        return await asyncio.to_thread(self._read, self._root(scope), path)
+        return await asyncio.to_thread(self._read, self._root(scope), path, self._rules[scope])
 
     async def problem(self, scope: Scope) -> Problem | None:
         """Ask the watching service."""
@@ -59,29 +59,39 @@ class FolderWorkspace:
             raise NotFoundError(f"no folder is configured for the workspace {scope}; add it to the configuration")
         return root
 
-    def _read(self, root: Path, path: str) -> WorkspaceFile | None:
-        name = locate(root, path) if self._rules.reads(path) else None
-        if name is None or is_hidden(name):
+    def _read(self, root: Path, path: str, rules: FolderRules) -> WorkspaceFile | None:
+        transcript = is_transcript(path)
+        found = [
+            (place, file)
+            for place in places(root, path, rules)
+            if (file := read_file(place.root, place.name, rules, transcript=transcript)) is not None
+        ]
+        if not found:
             return None
-        file = read_file(root, name, self._rules.max_bytes)
+        place, file = found[0]
         if not isinstance(file, FileText):
             return None
-        private = says_private(file.text) or self._private(root, path, name, file)
+        if any(not isinstance(other, FileText) or other.inode != file.inode for _, other in found):
+            return None  # two files of one path, which the indexer sets aside
+        private = (not transcript and says_private(file.text)) or _is_private(root, path, place, file, rules)
         return WorkspaceFile(file.text, file.hash, private)
 
-    def _private(self, root: Path, path: str, name: str, file: FileText) -> bool:
-        """Whether any name of the file is private: another name must not be a way around it."""
-        names = (path, unicodedata.normalize("NFC", name))
-        if any(is_private(each, self._rules.private) for each in names):
-            return True
-        if file.names == 1:
-            return False
-        try:
-            listing = list_folder(root, self._rules)
-        except RootMissingError:
-            return True
-        return any(
-            found.private
-            for found in listing.files.values()
-            if (found.signature.device, found.signature.inode) == file.inode
-        )
+
+def _is_private(root: Path, path: str, place: Place, file: FileText, rules: FolderRules) -> bool:
+    """Whether any name of the file is private: another name must not be a way around it."""
+    names = [path]
+    if place.root == root:
+        names.append(unicodedata.normalize("NFC", place.name))
+    if any(is_private(each, rules.private) for each in names):
+        return True
+    if file.names == 1:
+        return False
+    try:
+        listing = list_folder(root, rules)
+    except RootMissingError:
+        return True
+    return any(
+        found.private
+        for found in listing.files.values()
+        if (found.signature.device, found.signature.inode) == file.inode
+    )

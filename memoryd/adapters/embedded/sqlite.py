@@ -6,9 +6,9 @@ import asyncio
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,11 +30,13 @@ class Schema:
         name: for messages.
         version: kept in the file as `user_version`; another one is refused.
         script: statements that make the empty tables.
+        upgrades: the statement by which a file of some older version becomes one of the next.
     """
 
     name: str
     version: int
     script: str
+    upgrades: Mapping[int, str] = field(default_factory=dict)
 
 
 class _Job:
@@ -124,7 +126,12 @@ class Database:
             for statement in self._schema.script.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {self._schema.version:d}")
-        elif version != self._schema.version:
+            return
+        while (upgrade := self._schema.upgrades.get(version)) is not None:
+            connection.execute(upgrade)
+            version += 1
+            connection.execute(f"PRAGMA user_version = {version:d}")
+        if version != self._schema.version:
             raise DataError(
                 f"{self.path} has format {version}, but this memoryd reads {self._schema.name} of format "
                 f"{self._schema.version}: run the version of memoryd that wrote it, or move the file away",

@@ -32,6 +32,7 @@ def state_header(state: FileState, *, live: bool) -> str:
         "lossy": state.lossy,
         "deleted": state.deleted,
         "problem": [problem.reason, problem.detail] if problem else None,
+        "evergreen": state.evergreen,
         "content": state.content is not None,
         "live": live,
     }
@@ -56,6 +57,7 @@ def read_state(scope: Scope, header: str, value: bytes | None) -> tuple[FileStat
         lossy=fields["lossy"],
         deleted=fields["deleted"],
         problem=Problem(*fields["problem"]) if fields["problem"] else None,
+        evergreen=fields.get("evergreen", True),
     )
     return state, fields["live"]
 

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,18 @@ class TestOpening:
         with sqlite3.connect(path) as connection:
             assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("other",)]
         connection.close()
+
+    async def test_an_older_format_is_brought_up_step_by_step(self, path: Path) -> None:
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE notes (text TEXT)")
+            connection.execute("INSERT INTO notes VALUES ('kept')")
+            connection.execute("PRAGMA user_version = 5")
+        connection.close()
+        upgrades = {5: "ALTER TABLE notes ADD COLUMN day TEXT DEFAULT 'x'", 6: "ALTER TABLE notes RENAME TO pages"}
+        database = await Database.open(path, replace(SCHEMA, upgrades=upgrades))
+        assert await database.run(lambda c: c.execute("SELECT * FROM pages").fetchall()) == [("kept", "x")]
+        await database.close()
+        await (await Database.open(path, replace(SCHEMA, upgrades=upgrades))).close()
 
     async def test_a_folder_that_does_not_exist(self, tmp_path: Path) -> None:
         with pytest.raises(UnavailableError, match="nowhere"):

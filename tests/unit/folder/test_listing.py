@@ -5,7 +5,7 @@ import pytest
 
 from memoryd.folder.listing import Listing, list_folder
 from memoryd.folder.root import RootMissingError, root_problem
-from memoryd.folder.rules import FolderRules
+from memoryd.folder.rules import Extra, FolderRules
 
 
 def write(root: Path, *paths: str) -> None:
@@ -112,6 +112,55 @@ def test_what_is_no_regular_file_is_set_aside(tmp_path: Path) -> None:
     problem = listed(tmp_path).files["pipe.md"].problem
     assert problem is not None
     assert problem.reason == "UNREADABLE"
+
+
+def test_further_folders_have_their_own_globs_and_a_label(tmp_path: Path) -> None:
+    root, wiki, chats = tmp_path / "root", tmp_path / "wiki", tmp_path / "chats"
+    write(root, "a.md", "sessions/own.jsonl")
+    write(wiki, "b.md", "deep/c.md", ".git/d.md", "e.txt", "USER.md")
+    write(chats, "s.jsonl", "deep/t.jsonl", "u.md")
+    (wiki / "out.md").symlink_to(root / "a.md")
+    extras = (Extra("wiki", wiki, evergreen=False), Extra("sessions", chats, transcripts=True))
+    listing = listed(root, FolderRules(extras=extras))
+    assert {path: (file.root, file.name) for path, file in listing.files.items()} == {
+        "a.md": (root, "a.md"),
+        "wiki/b.md": (wiki, "b.md"),
+        "wiki/deep/c.md": (wiki, "deep/c.md"),
+        "wiki/USER.md": (wiki, "USER.md"),
+        "sessions/s.jsonl": (chats, "s.jsonl"),
+    }
+    assert [path for path, file in listing.files.items() if not file.evergreen] == [
+        "wiki/USER.md",
+        "wiki/b.md",
+        "wiki/deep/c.md",
+    ]
+    assert set(listed(root, FolderRules(extras=(Extra("wiki", wiki, "*.md"),))).files) == {
+        "a.md",
+        "wiki/b.md",
+        "wiki/USER.md",
+    }
+    assert set(listed(root, FolderRules(sessions=True)).files) == {"a.md", "sessions/own.jsonl"}
+
+
+def test_a_further_folder_that_is_not_there_is_unreadable(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write(root, "a.md")
+    listing = listed(root, FolderRules(extras=(Extra("wiki", tmp_path / "wiki"),)))
+    assert (set(listing.files), listing.unreadable) == ({"a.md"}, ("wiki",))
+
+
+def test_a_further_folder_inside_the_workspace_is_read_once(tmp_path: Path) -> None:
+    write(tmp_path, "wiki/a.md", ".hidden/b.md")
+    extras = (Extra("wiki", tmp_path / "wiki"), Extra("more", tmp_path / ".hidden"))
+    assert set(listed(tmp_path, FolderRules(extras=extras)).files) == {"wiki/a.md", "more/b.md"}
+
+
+def test_one_path_in_two_folders_is_set_aside(tmp_path: Path) -> None:
+    write(tmp_path, "root/wiki/a.md", "wiki/a.md")
+    listing = listed(tmp_path / "root", FolderRules(extras=(Extra("wiki", tmp_path / "wiki"),)))
+    problem = listing.files["wiki/a.md"].problem
+    assert problem is not None
+    assert problem.reason == "NAME_CLASH"
 
 
 def test_a_missing_folder_is_an_error_and_not_an_empty_listing(tmp_path: Path) -> None:

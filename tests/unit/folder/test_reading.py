@@ -13,16 +13,17 @@ from memoryd.folder.rules import FolderRules
 from tests.support.privileges import as_nobody, open_folder
 
 LIMIT = 1000
+RULES = FolderRules(max_bytes=LIMIT)
 
 
 def read(root: Path, name: str = "a.md") -> FileText:
-    file = read_file(root, name, LIMIT)
+    file = read_file(root, name, RULES)
     assert isinstance(file, FileText)
     return file
 
 
 def refused(root: Path, name: str = "a.md") -> str:
-    file = read_file(root, name, LIMIT)
+    file = read_file(root, name, RULES)
     assert isinstance(file, Problem)
     return file.reason
 
@@ -78,7 +79,7 @@ def test_a_folder_named_like_a_file_is_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.md", "no/such/folder/a.md", "file/a.md", "x" * 300 + ".md"])
 def test_a_file_that_is_not_there_is_none(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("x")
-    assert read_file(tmp_path, name, LIMIT) is None
+    assert read_file(tmp_path, name, RULES) is None
 
 
 def test_no_link_is_followed_wherever_it_stands(tmp_path: Path) -> None:
@@ -87,8 +88,8 @@ def test_no_link_is_followed_wherever_it_stands(tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("secret")
     (root / "a.md").symlink_to(tmp_path / "secret.md")
     (root / "up").symlink_to(tmp_path)
-    assert read_file(root, "a.md", LIMIT) is None
-    assert read_file(root, "up/secret.md", LIMIT) is None
+    assert read_file(root, "a.md", RULES) is None
+    assert read_file(root, "up/secret.md", RULES) is None
     with pytest.raises(OSError, match="Not a directory"):
         open_contained(root, "up/secret.md")
 

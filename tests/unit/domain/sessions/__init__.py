@@ -1,0 +1,1 @@
+"""Transcripts: what is kept of them, and what must not be."""
