@@ -18,6 +18,7 @@ import regex
 from memoryd.domain.markdown.front_matter import fields
 from memoryd.domain.markdown.lines import is_blank, split_lines
 from memoryd.domain.markdown.structure import Heading, parse
+from memoryd.domain.paths import is_transcript
 from memoryd.domain.text.stopwords import STOP_WORDS
 from memoryd.errors import InvalidInputError
 from memoryd.evaluation.links import linked_sentences
@@ -85,7 +86,7 @@ def make(folder: Path, rules: FolderRules | None = None) -> RetrievalSet:
 
 def _files(folder: Path, rules: FolderRules) -> Iterator[tuple[str, FileText]]:
     for path, found in sorted(list_folder(folder, rules).files.items()):
-        file = None if found.problem else read_file(folder, found.name, rules.max_bytes)
+        file = None if found.problem else read_file(found.root, found.name, rules, transcript=is_transcript(path))
         if isinstance(file, FileText):
             yield path, file
 
