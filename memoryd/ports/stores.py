@@ -28,6 +28,8 @@ class Filter:
         include_private: whether private chunks may be returned.
         tags: chunks carry all of them, each in the form of `memoryd.domain.tags.normal_tag`.
         paths: paths are among them; None: any. This is how a glob comes to the stores: engines know no globs.
+        ids: chunks are among them; None: any. This is how the outlines come to the stores where much that they don't
+            list would be found first.
     """
 
     scope: Scope
@@ -38,6 +40,7 @@ class Filter:
     include_private: bool = True
     tags: frozenset[str] = frozenset()
     paths: frozenset[str] | None = None
+    ids: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

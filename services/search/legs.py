@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,9 @@ from services.search.visibility import Visible
 from services.search.window import beginning
 
 CUT_SHORT = "CUT_SHORT"
-"""Reason of a stage that took only the beginning of a query."""
+"""Reason of a stage that took only a part: the beginning of a query, or the first of very many candidates."""
+
+_Search = Callable[[Filter, int], Awaitable[Sequence[Hit]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,8 @@ class Legs:
             return None, None
 
         async def leg(_: float) -> list[Hit]:
-            return await self._enough(lambda limit: self._vectors.search(embedding, where, limit), visible)
+            search = partial(self._vectors.search, embedding)
+            return await self._enough(search, where, visible, partial(_crowded, stages, Stage.VECTOR))
 
         share = self._settings.leg_share
         hits = await stages.run(Stage.VECTOR, leg, share=share, instead=instead, breaker=self._comparing)
@@ -129,7 +133,8 @@ class Legs:
         terms = query_terms(ask.words)
 
         async def leg(_: float) -> list[Hit]:
-            return await self._enough(lambda limit: self._texts.search(terms, where, limit), visible)
+            search = partial(self._texts.search, terms)
+            return await self._enough(search, where, visible, partial(_crowded, stages, Stage.TEXT))
 
         share = self._settings.leg_share
         return await stages.run(Stage.TEXT, leg, share=share, instead=instead, breaker=self._finding)
@@ -143,17 +148,33 @@ class Legs:
         vector: NDArray[np.float32] = vectors[0]
         return vector
 
-    async def _enough(self, search: Callable[[int], Awaitable[Sequence[Hit]]], visible: Visible) -> list[Hit]:
-        """Ask for more while candidates that the outlines don't list crowd out those that they do."""
-        limit = self._settings.depth
+    async def _enough(self, search: _Search, where: Filter, visible: Visible, note: Callable[[str], None]) -> list[Hit]:
+        """Search until there are enough visible hits, or no more.
+
+        Chunks that the outlines don't list, or not for this query, may crowd out those that they do. Then more is asked
+        for, and if that is not enough the store is told which chunks are visible.
+        """
+        depth = limit = self._settings.depth
         while True:
-            hits = await search(limit)
+            hits = await search(where, limit)
             if not all(math.isfinite(hit.score) for hit in hits):
                 raise UnavailableError("the store answered with scores that are no numbers")
             kept = visible.filter(hits)
-            if len(hits) < limit or len(kept) >= MAX_RESULTS or limit >= self._settings.max_depth:
-                return kept[: self._settings.depth]
+            if len(hits) < limit or len(kept) >= MAX_RESULTS:
+                return kept[:depth]
+            if limit > depth and where.ids is None:
+                ids = await asyncio.to_thread(lambda: visible.ids)
+                if len(ids) <= self._settings.max_listed:
+                    where, limit = replace(where, ids=ids), depth
+                    continue
+            if limit >= self._settings.max_depth:
+                note(f"the visible ones among the best {limit} candidates")
+                return kept[:depth]
             limit *= 4
+
+
+def _crowded(stages: Stages, stage: Stage, instead: str) -> None:
+    stages.note(stage, CUT_SHORT, "too many candidates are not visible to this query", instead)
 
 
 def query_terms(words: Sequence[QueryWord]) -> list[QueryTerm]:

@@ -36,8 +36,13 @@ class SearchSettings(BaseSettings):
         description="Candidates asked of each leg. The same for every call, so that a shorter answer is a prefix of a "
         "longer one.",
     )
+    max_listed: int = Field(
+        default=20_000,
+        ge=0,
+        description="Where few of a leg's candidates are visible, it is told which chunks are, if they are no more.",
+    )
     max_depth: int = Field(
-        default=3840, ge=100, description="How far a leg is asked for more where candidates were not visible."
+        default=3840, ge=100, description="Where they are more, how many candidates a leg is asked for at most."
     )
     embed_share: float = Field(
         default=0.5, gt=0, le=1, description="Share of the call's time that embedding the query may take."

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from memoryd.domain.chunks import Chunk
+from memoryd.domain.files import Source
 from memoryd.domain.globs import Glob
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Listed, Outline, WorkspaceView
@@ -14,12 +16,26 @@ from memoryd.domain.queries import Chat, SearchQuery
 from memoryd.ports import Filter, Hit
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Visible:
     """A view of the outlines with a query's rules on top."""
 
     view: WorkspaceView
     query: SearchQuery
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """All chunks that may be returned, but for a glob, tags and chunks' own dates, which the stores see to."""
+        prefix = self.query.path_prefix
+        return frozenset(
+            listed.id
+            for path, outline in self.view.outlines.items()
+            # A transcript's chunks have dates of their own.
+            if path.startswith(prefix)
+            and self._shows(outline)
+            and (outline.source is Source.SESSIONS or self._within(outline.date))
+            for listed in outline.chunks
+        )
 
     def place(self, chunk: Chunk) -> tuple[Outline, Listed] | None:
         """Find the outline that lists a chunk and may be shown; None drops the chunk."""
@@ -31,19 +47,21 @@ class Visible:
 
     def allows(self, outline: Outline, chunk: Chunk) -> bool:
         """Whether the query may see a chunk: flags come from the outline, and the date of one without its own."""
-        query = self.query
-        date = chunk.date or outline.date
-        if outline.deleted or outline.source not in query.sources:
-            return False
-        if outline.private and query.chat is not Chat.DIRECT:
-            return False
-        if query.since and date < query.since:
-            return False
-        return not (query.until and date > query.until)
+        return self._shows(outline) and self._within(chunk.date or outline.date)
 
     def filter(self, hits: Iterable[Hit]) -> list[Hit]:
         """Keep the hits that may be returned, in their order."""
         return [hit for hit in hits if self.place(hit.chunk)]
+
+    def _shows(self, outline: Outline) -> bool:
+        query = self.query
+        if outline.deleted or outline.source not in query.sources:
+            return False
+        return not outline.private or query.chat is Chat.DIRECT
+
+    def _within(self, date: str) -> bool:
+        query = self.query
+        return date >= query.since and not (query.until and date > query.until)
 
 
 async def index_filter(scope: Scope, visible: Visible) -> Filter:

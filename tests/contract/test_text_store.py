@@ -52,6 +52,15 @@ class TestFilter:
         assert await found(store, "word", replace(HERE, paths=frozenset({"7.md", "7", "md"}))) == ["7.md"]
         assert await found(store, "word", replace(HERE, paths=frozenset())) == []
 
+    async def test_ids(self, store: TextStore) -> None:
+        chunks = [chunk("word", f"{n}.md") for n in range(200)]
+        await store.upsert(chunks)
+        wanted = frozenset(each.id for each in chunks[::2])
+        others = frozenset(str(uuid.UUID(int=n)) for n in range(20_000))
+        assert len(await found(store, "word", replace(HERE, ids=wanted | others))) == 100
+        assert await found(store, "word", replace(HERE, ids=frozenset({chunks[7].id}))) == ["7.md"]
+        assert await found(store, "word", replace(HERE, ids=frozenset())) == []
+
     async def test_private_chunks(self, store: TextStore) -> None:
         await store.upsert([chunk("word", "open.md"), chunk("word", "MEMORY.md", private=True)])
         assert await found(store, "word", replace(HERE, include_private=False)) == ["open.md"]
@@ -143,6 +152,7 @@ def passes(chunk: Chunk, where: Filter) -> bool:
         and (where.include_private or not chunk.private)
         and where.tags <= set(chunk.tags)
         and (where.paths is None or chunk.key.path in where.paths)
+        and (where.ids is None or chunk.id in where.ids)
     )
 
 

@@ -184,6 +184,15 @@ class TestSearch:
         assert await found_paths(store, replace(HERE, paths=frozenset({"7.md", "7", "md"}))) == ["7.md"]
         assert await found_paths(store, replace(HERE, paths=frozenset())) == []
 
+    async def test_ids(self, store: VectorStore) -> None:
+        chunks = [embedded(n, f"{n}.md") for n in range(200)]
+        await store.upsert(chunks)
+        wanted = frozenset(each.chunk.id for each in chunks[::2])
+        others = frozenset(str(uuid.UUID(int=n)) for n in range(20_000))
+        assert len(await found_paths(store, replace(HERE, ids=wanted | others))) == 100
+        assert await found_paths(store, replace(HERE, ids=frozenset({chunks[7].chunk.id}))) == ["7.md"]
+        assert await found_paths(store, replace(HERE, ids=frozenset())) == []
+
     @pytest.mark.parametrize(
         ("since", "until", "dates"),
         [

@@ -213,6 +213,7 @@ class _MemoryStore:
             and chunk.key.path.startswith(where.path_prefix)
             and (not chunk.date or where.since <= chunk.date <= (where.until or chunk.date))
             and (where.include_private or not chunk.private)
+            and (where.ids is None or chunk.id in where.ids)
             and where.tags <= set(chunk.tags)
             and (where.paths is None or chunk.key.path in where.paths)
         ]

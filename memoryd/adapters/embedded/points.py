@@ -59,4 +59,6 @@ def condition(where: Filter) -> edge.Filter:
     must += [equals("tags", tag) for tag in sorted(where.tags)]
     if where.paths is not None:
         must.append(any_of("path", sorted(where.paths)))
+    if where.ids is not None:
+        must.append(edge.HasIdCondition(set(where.ids)))
     return edge.Filter(must=must)

@@ -132,6 +132,9 @@ def _filters(where: Filter) -> Iterator[Query]:
         yield _exactly("tags", tag)
     if where.paths is not None:
         yield Query.term_set_query(SCHEMA, "path", sorted(where.paths))
+    if where.ids is not None:
+        keys = [chunk_key(where.scope.workspace, each) for each in where.ids]
+        yield Query.term_set_query(SCHEMA, "key", keys)
     if where.since or where.until:
         first = _day(where.since) if where.since else _UNDATED
         last = _day(where.until) if where.until else _LAST_DAY

@@ -104,6 +104,8 @@ def _filters(where: Filter) -> Iterator[dict[str, Any]]:
         yield {"term": {"tags": tag}}
     if where.paths is not None:
         yield {"terms": {"path": sorted(where.paths)}}
+    if where.ids is not None:
+        yield {"ids": {"values": [document_key(where.scope, each) for each in where.ids]}}
     if where.since or where.until:
         bounds = {name: day for name, day in (("gte", where.since), ("lte", where.until)) if day}
         undated = {"bool": {"must_not": {"exists": {"field": "date"}}}}

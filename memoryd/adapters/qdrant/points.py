@@ -64,6 +64,8 @@ def condition(where: Filter) -> models.Filter:
     must += [equals("tags", tag) for tag in sorted(where.tags)]
     if where.paths is not None:
         must.append(any_of("path", sorted(where.paths)))
+    if where.ids is not None:
+        must.append(models.HasIdCondition(has_id=list(where.ids)))
     return models.Filter(must=must)
 
 

@@ -205,6 +205,38 @@ async def test_more_is_asked_for_while_unlisted_chunks_crowd_out_listed_ones(wor
     assert world.texts.limits == [60, 240]
 
 
+async def hostile(world: World) -> None:
+    """Put a thousand better hits that a query of 2026 may not see: their dates are in the outlines alone."""
+    for number in range(1000):
+        await world.put(f"old-{number}.md", f"ferry harbour ferry harbour {number}", date="2025-05-05")
+    for number in range(10):
+        await world.put(f"new-{number}.md", f"the harbour {number}", date="2026-05-05")
+    world.texts.limits.clear()
+
+
+@pytest.mark.parametrize("mode", Mode)
+async def test_ten_results_are_ten_where_ten_exist(world: World, mode: Mode) -> None:
+    await hostile(world)
+    answer = await world.search(max_results=10, since="2026-01-01", mode=mode)
+    assert {result.path for result in answer.results} == {f"new-{number}.md" for number in range(10)}
+    assert answer.degraded == ()
+
+
+async def test_ten_results_are_ten_under_the_old_states_of_one_file(world: World) -> None:
+    for sequence in range(1, 1000):
+        await world.put("log.md", f"ferry harbour ferry harbour {sequence}", listed=False, sequence=sequence)
+    await world.put("log.md", *(f"the harbour {number}" for number in range(10)), sequence=1000)
+    found = (await world.search(max_results=12, mode=Mode.TEXT)).results
+    assert [result.path for result in found].count("log.md") == 10
+
+
+async def test_where_too_many_are_visible_a_search_that_may_miss_some_says_so(world: World) -> None:
+    await hostile(world)
+    world.service = replace(world.service, settings=SearchSettings(max_listed=5, max_depth=240))
+    answer = await world.search(max_results=10, since="2026-01-01", mode=Mode.TEXT)
+    assert only(answer) == (Stage.TEXT, "CUT_SHORT", "the visible ones among the best 240 candidates")
+
+
 async def test_a_deleted_file_is_not_shown(world: World) -> None:
     outline = await world.manifest.outline(FileKey(SCOPE, "b.md"))
     assert outline is not None
