@@ -39,11 +39,20 @@ class MadeUpPassages:
         return await self._model.tokenizer()
 
     async def embed(
-        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        kind: TextKind,
+        lane: Lane,
+        timeout: float,
+        sketches: bool = False,
+        tenant: str = "",
     ) -> Embeddings:
         """Embed queries; make vectors and sketches up for passages."""
         if kind is TextKind.QUERY:
-            return await self._model.embed(texts, kind=kind, lane=lane, timeout=timeout, sketches=sketches)
+            return await self._model.embed(
+                texts, kind=kind, lane=lane, timeout=timeout, sketches=sketches, tenant=tenant
+            )
         dimensions = (await self._model.info()).dimensions
         vectors = np.stack([_vector(text, dimensions) for text in texts])
         width = -(-dimensions // 8)

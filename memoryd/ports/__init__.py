@@ -6,7 +6,7 @@ touches nothing of another one.
 
 from __future__ import annotations
 
-from memoryd.ports.embedder import Embedder, Embeddings, Lane, TextKind, Tokenizer
+from memoryd.ports.embedder import Embedder, Embeddings, Lane, StreamingEmbedder, TextKind, Tokenizer
 from memoryd.ports.filelog import Delivery, FileLog
 from memoryd.ports.generations import Current, Generations, Registry
 from memoryd.ports.keys import KeyStore, Principal
@@ -37,6 +37,7 @@ __all__ = [
     "QueryTerm",
     "Registry",
     "Searcher",
+    "StreamingEmbedder",
     "TextKind",
     "TextStore",
     "Tokenizer",

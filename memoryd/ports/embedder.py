@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -69,9 +69,18 @@ class Embedder(Protocol):
         ...
 
     async def embed(
-        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        kind: TextKind,
+        lane: Lane,
+        timeout: float,
+        sketches: bool = False,
+        tenant: str = "",
     ) -> Embeddings:
         """Embed texts within `timeout` seconds, with token sketches where asked for.
+
+        Tenants share the bulk lane fairly.
 
         Raises InvalidInputError (a text is longer than the window, or can't be encoded), ResourceExhaustedError (the
         queue is full), DeadlineExceededError, UnimplementedError (sketches of a model that gives none).
@@ -80,4 +89,25 @@ class Embedder(Protocol):
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
         """Score texts against a query, 0 to 1 each. Raises UnimplementedError where no cross-encoder is configured."""
+        ...
+
+
+class StreamingEmbedder(Embedder, Protocol):
+    """An embedder that takes any number of texts in one go."""
+
+    def embed_stream(
+        self,
+        texts: Iterable[str],
+        *,
+        kind: TextKind,
+        lane: Lane,
+        timeout: float,
+        sketches: bool = False,
+        tenant: str = "",
+    ) -> AsyncGenerator[Embeddings]:
+        """Embed texts as `embed` does, in order, and give those of the next ones as they come, in bounded memory.
+
+        Texts are asked for as they are needed; a full queue is waited for. At most `timeout` seconds pass between two
+        answers, else DeadlineExceededError is raised. Close the iterator (contextlib.aclosing) to end early.
+        """
         ...

@@ -63,7 +63,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         if handler is None or authenticate is None:
             return handler
         if handler.request_streaming:
-            raise NotImplementedError(f"{method} takes a stream, and nothing here authenticates one")
+            return self._streaming(handler, method, authenticate)
 
         async def serve(raw: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> object:
             async def answer(call: calls.Call) -> object:
@@ -84,15 +84,39 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         )
         return wrap(serve, None, handler.response_serializer)
 
+    def _streaming(self, handler: Any, method: str, authenticate: Authenticate) -> Any:  # noqa: ANN401  (as above)
+        """Wrap a handler that takes a stream and answers with one: the credential is looked at before any request."""
+        if not handler.response_streaming:
+            raise NotImplementedError(f"{method} takes a stream and answers once: no method of ours does")
+        longest = self._settings.max_stream_timeout
+
+        async def serve(raws: AsyncIterator[bytes], context: grpc.aio.ServicerContext[Any, Any]) -> object:
+            async def requests() -> AsyncIterator[object]:
+                async for raw in raws:
+                    yield _parse(handler.request_deserializer, raw, method)
+
+            async def answer(call: calls.Call) -> None:
+                await _admit(call, authenticate, _metadata(context).get("authorization", ""))
+                await _stream(handler.stream_stream(requests(), context), call, context)
+
+            return await self._serve(method, answer, context, default=longest, longest=longest)
+
+        return grpc.stream_stream_rpc_method_handler(serve, None, handler.response_serializer)
+
     async def _serve(
         self,
         method: str,
         answer: Callable[[calls.Call], Awaitable[object]],
         context: grpc.aio.ServicerContext[Any, Any],
+        *,
+        default: float | None = None,
+        longest: float | None = None,
     ) -> object:
         # None, whatever the stubs say, where the client set no deadline.
         asked: float | None = context.time_remaining()
-        timeout = min(self._settings.default_timeout if asked is None else asked, self._settings.max_timeout)
+        if asked is None:
+            asked = default or self._settings.default_timeout
+        timeout = min(asked, longest or self._settings.max_timeout)
         call = calls.begin(method, _metadata(context).get(REQUEST_ID, ""), timeout)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:

@@ -23,6 +23,9 @@ class ServerSettings(BaseSettings):
     drain: float = Field(default=10.0, ge=0, description="How long calls in flight may go on after SIGTERM.")
     default_timeout: PositiveFloat = Field(default=10.0, description="Deadline of a call whose client set none.")
     max_timeout: PositiveFloat = Field(default=120.0, description="Longest deadline, whatever the client set.")
+    max_stream_timeout: PositiveFloat = Field(
+        default=3600.0, description="Longest deadline of a call that sends a stream; its deadline where none is set."
+    )
     max_calls: PositiveInt = Field(
         default=256, description="Calls in flight; more are answered RESOURCE_EXHAUSTED. Health checks don't count."
     )
@@ -70,5 +73,5 @@ class ServerSettings(BaseSettings):
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_ping_interval_without_data_ms", 10_000),  # clients may probe six times a minute
             ("grpc.max_connection_age_ms", round(self.max_connection_age * 1000)),
-            ("grpc.max_connection_age_grace_ms", round(self.max_timeout * 1000)),
+            ("grpc.max_connection_age_grace_ms", round(max(self.max_timeout, self.max_stream_timeout) * 1000)),
         ]

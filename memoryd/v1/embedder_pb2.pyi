@@ -65,6 +65,7 @@ class EmbedRequest(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     LANE_FIELD_NUMBER: _builtins.int
     SKETCHES_FIELD_NUMBER: _builtins.int
+    TENANT_FIELD_NUMBER: _builtins.int
     fingerprint: _builtins.str
     """The model that the caller expects; empty: any. Another one is refused with FAILED_PRECONDITION."""
     kind: Global___EmbedRequest.Kind.ValueType
@@ -75,6 +76,8 @@ class EmbedRequest(_message.Message):
     """Also return token sketches of passages, and the tokens of queries that sketches are compared with. UNIMPLEMENTED
     where `sketches` of InfoResponse is false.
     """
+    tenant: _builtins.str
+    """Whose texts they are; tenants share the bulk lane fairly. Empty: a tenant like any other."""
     @_builtins.property
     def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """At most `max_texts` of InfoResponse, none blank."""
@@ -87,10 +90,11 @@ class EmbedRequest(_message.Message):
         kind: Global___EmbedRequest.Kind.ValueType = ...,
         lane: Global___EmbedRequest.Lane.ValueType = ...,
         sketches: _builtins.bool = ...,
+        tenant: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fingerprint", b"fingerprint", "kind", b"kind", "lane", b"lane", "sketches", b"sketches", "texts", b"texts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fingerprint", b"fingerprint", "kind", b"kind", "lane", b"lane", "sketches", b"sketches", "tenant", b"tenant", "texts", b"texts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -40,6 +40,11 @@ class EmbedderServiceStub:
                 request_serializer=memoryd_dot_v1_dot_embedder__pb2.EmbedRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_embedder__pb2.EmbedResponse.FromString,
                 _registered_method=True)
+        self.EmbedStream = channel.stream_stream(
+                '/memoryd.v1.EmbedderService/EmbedStream',
+                request_serializer=memoryd_dot_v1_dot_embedder__pb2.EmbedRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_embedder__pb2.EmbedResponse.FromString,
+                _registered_method=True)
         self.Rerank = channel.unary_unary(
                 '/memoryd.v1.EmbedderService/Rerank',
                 request_serializer=memoryd_dot_v1_dot_embedder__pb2.RerankRequest.SerializeToString,
@@ -63,6 +68,15 @@ class EmbedderServiceServicer:
 
     def Embed(self, request, context):
         """Embeds texts. Refused as a whole where one text is longer than the window.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EmbedStream(self, request_iterator, context):
+        """Embeds any number of texts: each request is one that Embed would take, and is answered by one response, in order.
+        A few requests are worked on at a time, and no further one is read before an answer is taken. A request that is
+        refused ends the call after the answers before it; the detail `request` of its error is its number, from 0.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -94,6 +108,11 @@ def add_EmbedderServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'Embed': grpc.unary_unary_rpc_method_handler(
                     servicer.Embed,
+                    request_deserializer=memoryd_dot_v1_dot_embedder__pb2.EmbedRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_embedder__pb2.EmbedResponse.SerializeToString,
+            ),
+            'EmbedStream': grpc.stream_stream_rpc_method_handler(
+                    servicer.EmbedStream,
                     request_deserializer=memoryd_dot_v1_dot_embedder__pb2.EmbedRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_embedder__pb2.EmbedResponse.SerializeToString,
             ),
@@ -139,6 +158,33 @@ class EmbedderService:
             request,
             target,
             '/memoryd.v1.EmbedderService/Embed',
+            memoryd_dot_v1_dot_embedder__pb2.EmbedRequest.SerializeToString,
+            memoryd_dot_v1_dot_embedder__pb2.EmbedResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EmbedStream(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/memoryd.v1.EmbedderService/EmbedStream',
             memoryd_dot_v1_dot_embedder__pb2.EmbedRequest.SerializeToString,
             memoryd_dot_v1_dot_embedder__pb2.EmbedResponse.FromString,
             options,

@@ -16,6 +16,7 @@ from memoryd.ports import Embeddings, Lane, TextKind
 from services.embedder.metrics import EmbedderMetrics
 from services.embedder.remote.service import RemoteEmbedder
 from services.embedder.served import ServedEmbedder
+from services.embedder.stream import Streaming
 
 # Short and long, several scripts: two models that agree on these to four digits are one.
 _PROBES = ("ready", "The library closes at six.", "图书馆六点关门。", "def area(r): return r * r")
@@ -25,7 +26,7 @@ _PROBE_TIMEOUT = 30.0
 _log = structlog.get_logger(__name__)
 
 
-class Chain:
+class Chain(Streaming):
     """Asks the local engine; where it fails, the provider, if and only if that gives the same vectors."""
 
     def __init__(self, local: ServedEmbedder, remote: RemoteEmbedder, metrics: EmbedderMetrics) -> None:
@@ -48,16 +49,25 @@ class Chain:
         return await self._local.tokenizer()
 
     async def embed(
-        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        kind: TextKind,
+        lane: Lane,
+        timeout: float,
+        sketches: bool = False,
+        tenant: str = "",
     ) -> Embeddings:
         """Embed texts within `timeout` seconds; see the port for its errors. Nobody stands in for sketches."""
         try:
-            return await self._local.embed(texts, kind=kind, lane=lane, timeout=timeout, sketches=sketches)
+            return await self._local.embed(
+                texts, kind=kind, lane=lane, timeout=timeout, sketches=sketches, tenant=tenant
+            )
         except UnavailableError:
             if sketches or not await self._is_same():
                 raise
         self._metrics.fallbacks.labels(lane).inc()
-        return await self._remote.embed(texts, kind=kind, lane=lane, timeout=timeout)
+        return await self._remote.embed(texts, kind=kind, lane=lane, timeout=timeout, tenant=tenant)
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
         """Pass on: only the local engine reranks."""

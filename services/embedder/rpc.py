@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -11,8 +12,8 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.errors import InvalidInputError, PreconditionFailedError
-from memoryd.ports import Lane, TextKind
+from memoryd.errors import InvalidInputError, MemorydError, PreconditionFailedError
+from memoryd.ports import Embeddings, Lane, TextKind
 from memoryd.server.calls import current
 from memoryd.server.interceptor import Authenticate
 from memoryd.server.lifecycle import Server
@@ -20,6 +21,7 @@ from memoryd.v1 import embedder_pb2, embedder_pb2_grpc
 from memoryd.wire.enums import required
 from memoryd.wire.models import model_to
 from services.embedder.served import ServedEmbedder
+from services.embedder.stream import AHEAD, in_order, patiently
 
 SERVICE = embedder_pb2.DESCRIPTOR.services_by_name["EmbedderService"].full_name
 MAX_TEXTS = 256
@@ -44,14 +46,54 @@ class EmbedderServicer(embedder_pb2_grpc.EmbedderServiceServicer):
 
     async def Embed(self, request: embedder_pb2.EmbedRequest, context: _Context) -> embedder_pb2.EmbedResponse:
         """Embed texts."""
+        response = await self._embed(request, current().left)
+        lane = embedder_pb2.EmbedRequest.Lane.Name(request.lane)
+        current().facts |= {"lane": lane, "texts": len(request.texts), "tokens": response.tokens}
+        return response
+
+    async def EmbedStream(
+        self, request_iterator: AsyncIterator[embedder_pb2.EmbedRequest], context: _Context
+    ) -> AsyncIterator[embedder_pb2.EmbedResponse]:
+        """Embed any number of texts."""
+        facts: dict[str, int] = {"requests": 0, "texts": 0, "tokens": 0}
+        current().facts |= facts
+
+        async def numbered() -> AsyncIterator[tuple[int, embedder_pb2.EmbedRequest]]:
+            number = 0
+            async for request in request_iterator:
+                yield number, request
+                number += 1
+
+        async def work(part: tuple[int, embedder_pb2.EmbedRequest]) -> tuple[int, embedder_pb2.EmbedResponse]:
+            number, request = part
+            try:
+                return len(request.texts), await self._embed(request, current().left, patient=True)
+            except MemorydError as error:
+                error.details["request"] = str(number)
+                raise
+
+        async with aclosing(in_order(numbered(), work, AHEAD)) as responses:
+            async for texts, response in responses:
+                facts["requests"] += 1
+                facts["texts"] += texts
+                facts["tokens"] += response.tokens
+                current().facts |= facts
+                yield response
+
+    async def _embed(
+        self, request: embedder_pb2.EmbedRequest, timeout: float, *, patient: bool = False
+    ) -> embedder_pb2.EmbedResponse:
         kind = required("kind", request.kind, embedder_pb2.EmbedRequest.Kind.DESCRIPTOR, TextKind)
         lane = required("lane", request.lane, embedder_pb2.EmbedRequest.Lane.DESCRIPTOR, Lane)
         await self._check_model(request.fingerprint)
         _check_count(request.texts)
-        embeddings = await self._service.embed(
-            request.texts, kind=kind, lane=lane, timeout=current().left, sketches=request.sketches
-        )
-        current().facts |= {"lane": lane.value, "texts": len(request.texts), "tokens": embeddings.tokens}
+
+        def embed(left: float) -> Awaitable[Embeddings]:
+            return self._service.embed(
+                request.texts, kind=kind, lane=lane, timeout=left, sketches=request.sketches, tenant=request.tenant
+            )
+
+        embeddings = await (patiently(embed, timeout) if patient else embed(timeout))
         model = await self._service.info()
         return embedder_pb2.EmbedResponse(
             fingerprint=model.fingerprint,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from memoryd.models.tokenizer import ModelTokenizer
-from memoryd.ports import Embedder
+from memoryd.ports import StreamingEmbedder
 
 
-class ServedEmbedder(Embedder, Protocol):
+class ServedEmbedder(StreamingEmbedder, Protocol):
     """An embedder that also gives its tokenizer away."""
 
     async def tokenizer(self) -> ModelTokenizer:

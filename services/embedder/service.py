@@ -24,6 +24,7 @@ from services.embedder.requests import Request, TokenIds
 from services.embedder.rerank import RerankQueue
 from services.embedder.settings import EmbedderSettings
 from services.embedder.sketching import Sketch, Sketcher
+from services.embedder.stream import Streaming
 from services.embedder.workers import Workers
 
 _WARM_UP = "ready"
@@ -36,7 +37,7 @@ _BYTES_A_TOKEN = 4  # roughly, in English and in Chinese
 _JOIN_SECONDS = 10.0
 
 
-class EmbedderService:
+class EmbedderService(Streaming):
     """The Embedder port on an engine. Call `start` first."""
 
     def __init__(
@@ -95,13 +96,20 @@ class EmbedderService:
         return self._engine.tokenizer
 
     async def embed(
-        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        kind: TextKind,
+        lane: Lane,
+        timeout: float,
+        sketches: bool = False,
+        tenant: str = "",
     ) -> Embeddings:
         """Embed texts within `timeout` seconds; see the port for its errors."""
         outcome = "failed"
         try:
             sketch = self._sketch(kind) if sketches else None
-            embeddings = await self._embed(texts, kind, self._queues[lane], timeout, sketch)
+            embeddings = await self._embed(texts, kind, self._queues[lane], timeout, sketch, tenant)
             outcome = "ok"
         except asyncio.CancelledError:
             outcome = "cancelled"
@@ -140,7 +148,7 @@ class EmbedderService:
         return self._sketcher.of(kind)
 
     async def _embed(
-        self, texts: Sequence[str], kind: TextKind, queue: Queue, timeout: float, sketch: Sketch | None
+        self, texts: Sequence[str], kind: TextKind, queue: Queue, timeout: float, sketch: Sketch | None, tenant: str
     ) -> Embeddings:
         if not texts:
             return Embeddings(np.empty((0, self._engine.info.dimensions), np.float32), 0)
@@ -157,7 +165,7 @@ class EmbedderService:
                     self._tokenising[Lane(queue.name)], self._engine.tokenizer.ids, texts, kind
                 )
                 self._check_window(ids)
-                request = Request(ids, self._engine.info.dimensions, deadline, sketch=sketch)
+                request = Request(ids, self._engine.info.dimensions, deadline, sketch=sketch, tenant=tenant)
                 queue.put(request)
                 vectors = await request.result()
                 return Embeddings(

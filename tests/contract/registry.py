@@ -16,13 +16,13 @@ from memoryd.adapters.embedded.vectors import EdgeVectorStore
 from memoryd.domain.names import Scope
 from memoryd.folder.rules import FolderRules
 from memoryd.ports import (
-    Embedder,
     FileLog,
     Generations,
     Indexing,
     KeyStore,
     Manifest,
     Searcher,
+    StreamingEmbedder,
     TextStore,
     VectorStore,
     Workspace,
@@ -72,7 +72,7 @@ WORKSPACES: Mapping[
     str, Callable[[Mapping[Scope, Path], FolderRules, Path], AbstractAsyncContextManager[Workspace]]
 ] = {"folder": serve_folder, "nats": nats_adapters.serve_folder}
 # How an embedder with the default model is opened.
-EMBEDDERS: Mapping[str, Callable[[], AbstractAsyncContextManager[Embedder]]] = {
+EMBEDDERS: Mapping[str, Callable[[], AbstractAsyncContextManager[StreamingEmbedder]]] = {
     "onnx": lambda: open_embedder(EmbedderSettings(model_dir=model_dir())),
     "grpc": lambda: grpc_embedder(open_embedder(EmbedderSettings(model_dir=model_dir()))),
 }

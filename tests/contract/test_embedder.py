@@ -11,26 +11,31 @@ import pytest_asyncio
 
 from memoryd.domain.sketches import match_sketches
 from memoryd.errors import DeadlineExceededError, InvalidInputError, UnimplementedError
-from memoryd.ports import Embedder, Embeddings, Lane, TextKind
+from memoryd.ports import Embeddings, Lane, StreamingEmbedder, TextKind
 from tests.contract.registry import EMBEDDERS
+from tests.support.collect import collect
 from tests.support.texts import mixed_texts
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", params=sorted(EMBEDDERS), loop_scope="module")
-async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
+async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[StreamingEmbedder]:
     async with EMBEDDERS[request.param]() as embedder:
         yield embedder
 
 
 async def embed(
-    embedder: Embedder, *texts: str, kind: TextKind = TextKind.PASSAGE, lane: Lane = Lane.BULK, timeout: float = 60.0
+    embedder: StreamingEmbedder,
+    *texts: str,
+    kind: TextKind = TextKind.PASSAGE,
+    lane: Lane = Lane.BULK,
+    timeout: float = 60.0,
 ) -> Embeddings:
     return await embedder.embed(texts, kind=kind, lane=lane, timeout=timeout)
 
 
-async def test_the_model_is_described(embedder: Embedder) -> None:
+async def test_the_model_is_described(embedder: StreamingEmbedder) -> None:
     info = await embedder.info()
     assert info == await embedder.info()
     assert (info.name, info.dimensions, info.window) == ("multilingual-e5-small", 384, 512)
@@ -39,7 +44,7 @@ async def test_the_model_is_described(embedder: Embedder) -> None:
     assert info.engine
 
 
-async def test_vectors_are_float32_of_length_one_in_the_order_of_the_texts(embedder: Embedder) -> None:
+async def test_vectors_are_float32_of_length_one_in_the_order_of_the_texts(embedder: StreamingEmbedder) -> None:
     texts = mixed_texts(20)
     together = await embed(embedder, *texts)
     assert together.vectors.shape == (20, 384)
@@ -50,17 +55,17 @@ async def test_vectors_are_float32_of_length_one_in_the_order_of_the_texts(embed
         assert float(alone @ vector) >= 0.9999
 
 
-async def test_both_lanes_give_the_same_vector(embedder: Embedder) -> None:
+async def test_both_lanes_give_the_same_vector(embedder: StreamingEmbedder) -> None:
     vectors = [(await embed(embedder, "the same text", lane=lane)).vectors[0] for lane in Lane]
     assert float(vectors[0] @ vectors[1]) >= 0.9999
 
 
-async def test_the_kind_decides_the_prompt(embedder: Embedder) -> None:
+async def test_the_kind_decides_the_prompt(embedder: StreamingEmbedder) -> None:
     query, passage = [(await embed(embedder, "a quiet street", kind=kind)).vectors[0] for kind in TextKind]
     assert float(query @ passage) < 0.9999
 
 
-async def test_a_passage_has_a_sketch_of_its_words(embedder: Embedder) -> None:
+async def test_a_passage_has_a_sketch_of_its_words(embedder: StreamingEmbedder) -> None:
     texts = ["tea, tea: tea!", "...", *mixed_texts(6)]
     asked = await embedder.embed(texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=60.0, sketches=True)
     assert [len(sketch) for sketch in asked.sketches[:2]] == [3 * 48, 0]
@@ -75,7 +80,7 @@ async def test_a_passage_has_a_sketch_of_its_words(embedder: Embedder) -> None:
     assert float((plain.vectors * asked.vectors).sum(1).min()) >= 0.9999
 
 
-async def test_a_query_matches_the_sketch_of_its_answer(embedder: Embedder) -> None:
+async def test_a_query_matches_the_sketch_of_its_answer(embedder: StreamingEmbedder) -> None:
     answers = ["The library closes at six on Saturdays.", "成年人每天每公斤体重大约需要0.8克蛋白质。"]
     questions = ["when does the library close?", "how much protein should I eat", "?!"]
     passages = await embedder.embed(answers, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=60.0, sketches=True)
@@ -90,13 +95,13 @@ async def test_a_query_matches_the_sketch_of_its_answer(embedder: Embedder) -> N
         assert int(match_sketches(tokens, passages.sketches).match.argmax()) == place
 
 
-async def test_no_texts_give_no_vectors(embedder: Embedder) -> None:
+async def test_no_texts_give_no_vectors(embedder: StreamingEmbedder) -> None:
     embeddings = await embed(embedder)
     assert embeddings.vectors.shape == (0, 384)
     assert embeddings.tokens == 0
 
 
-async def test_tokens_are_what_the_tokenizer_counts(embedder: Embedder) -> None:
+async def test_tokens_are_what_the_tokenizer_counts(embedder: StreamingEmbedder) -> None:
     tokenizer = await embedder.tokenizer()
     texts = mixed_texts(9)
     counts = tokenizer.count(texts)
@@ -104,7 +109,7 @@ async def test_tokens_are_what_the_tokenizer_counts(embedder: Embedder) -> None:
     assert tokenizer.count(["word " * 2_000])[0] > 2_000
 
 
-async def test_weights_of_words_are_in_nats(embedder: Embedder) -> None:
+async def test_weights_of_words_are_in_nats(embedder: StreamingEmbedder) -> None:
     common, rare = (await embedder.tokenizer()).weights(["and", "zugzwang"])
     assert 0 <= common < rare
 
@@ -122,7 +127,7 @@ async def test_weights_of_words_are_in_nats(embedder: Embedder) -> None:
     ],
     ids=["emoji", "fullwidth", "invisible", "special tokens", "composed", "letter", "null"],
 )
-async def test_odd_texts_are_served(embedder: Embedder, text: str) -> None:
+async def test_odd_texts_are_served(embedder: StreamingEmbedder, text: str) -> None:
     embeddings = await embed(embedder, "before", text, "after")
     assert np.isfinite(embeddings.vectors).all()
     assert np.allclose(np.linalg.norm(embeddings.vectors, axis=1), 1, atol=1e-4)
@@ -139,19 +144,19 @@ async def test_odd_texts_are_served(embedder: Embedder, text: str) -> None:
     ],
     ids=["empty", "blank", "surrogate", "long", "megabyte"],
 )
-async def test_a_text_that_can_not_be_embedded_is_named(embedder: Embedder, text: str, message: str) -> None:
+async def test_a_text_that_can_not_be_embedded_is_named(embedder: StreamingEmbedder, text: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         await embed(embedder, "before", text)
 
 
-async def test_a_text_of_the_whole_window_is_served(embedder: Embedder) -> None:
+async def test_a_text_of_the_whole_window_is_served(embedder: StreamingEmbedder) -> None:
     tokenizer = await embedder.tokenizer()
     text = " ".join(["word"] * 508)
     assert tokenizer.count([text]) == [512]
     assert (await embed(embedder, text)).tokens == 512
 
 
-async def test_a_deadline_is_kept(embedder: Embedder) -> None:
+async def test_a_deadline_is_kept(embedder: StreamingEmbedder) -> None:
     began = asyncio.get_running_loop().time()
     with pytest.raises(DeadlineExceededError):
         await embed(embedder, *mixed_texts(2_000), timeout=0.2)
@@ -159,7 +164,7 @@ async def test_a_deadline_is_kept(embedder: Embedder) -> None:
     assert (await embed(embedder, "afterwards")).tokens > 0
 
 
-async def test_a_cancelled_call_leaves_the_embedder_as_it_was(embedder: Embedder) -> None:
+async def test_a_cancelled_call_leaves_the_embedder_as_it_was(embedder: StreamingEmbedder) -> None:
     call = asyncio.create_task(embed(embedder, *mixed_texts(500)))
     await asyncio.sleep(0)
     call.cancel()
@@ -168,7 +173,7 @@ async def test_a_cancelled_call_leaves_the_embedder_as_it_was(embedder: Embedder
     assert (await embed(embedder, "afterwards")).tokens > 0
 
 
-async def test_queries_are_answered_while_bulk_is_on_its_way(embedder: Embedder) -> None:
+async def test_queries_are_answered_while_bulk_is_on_its_way(embedder: StreamingEmbedder) -> None:
     bulk = asyncio.create_task(embed(embedder, *mixed_texts(80)))
     queries = [await embed(embedder, f"query {number}", kind=TextKind.QUERY, lane=Lane.QUERY) for number in range(3)]
     assert not bulk.done()
@@ -176,6 +181,26 @@ async def test_queries_are_answered_while_bulk_is_on_its_way(embedder: Embedder)
     assert (await bulk).vectors.shape == (80, 384)
 
 
-async def test_without_a_cross_encoder_rerank_is_not_served(embedder: Embedder) -> None:
+async def test_without_a_cross_encoder_rerank_is_not_served(embedder: StreamingEmbedder) -> None:
     with pytest.raises(UnimplementedError, match="no cross-encoder is configured"):
         await embedder.rerank("query", ["text"], timeout=10.0)
+
+
+async def test_a_stream_gives_what_one_call_gives(embedder: StreamingEmbedder) -> None:
+    texts = mixed_texts(30)
+    whole = await embed(embedder, *texts)
+    answers = embedder.embed_stream(iter(texts), kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=60.0, tenant="acme")
+    parts = [part async for part in answers]
+    together = np.concatenate([part.vectors for part in parts])
+    assert float((together * whole.vectors).sum(1).min()) >= 0.9999
+    assert sum(part.tokens for part in parts) == whole.tokens
+
+
+async def test_a_stream_ends_with_the_text_that_can_not_be_embedded(embedder: StreamingEmbedder) -> None:
+    texts = ["before"] * 300 + [""]
+    parts: list[Embeddings] = []
+    answers = embedder.embed_stream(texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=60.0)
+    with pytest.raises(InvalidInputError, match="begins with text 256: text 44 is blank") as caught:
+        await collect(answers, parts)
+    assert [len(part.vectors) for part in parts] == [256]
+    assert caught.value.details["index"] == "300"

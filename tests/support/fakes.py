@@ -305,7 +305,14 @@ class FakeEmbedder:
         return FakeTokenizer()
 
     async def embed(
-        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        kind: TextKind,
+        lane: Lane,
+        timeout: float,
+        sketches: bool = False,
+        tenant: str = "",
     ) -> Embeddings:
         self.calls += 1
         if error := self.fault(texts):

@@ -110,7 +110,14 @@ class FakeEmbedder:
         raise NotImplementedError
 
     async def embed(
-        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        kind: TextKind,
+        lane: Lane,
+        timeout: float,
+        sketches: bool = False,
+        tenant: str = "",
     ) -> Embeddings:
         raise NotImplementedError
 

@@ -15,7 +15,7 @@ from memoryd.adapters.grpc.remote import Remote
 from memoryd.adapters.grpc.searcher import GrpcSearcher
 from memoryd.adapters.grpc.settings import ClientSettings, Name
 from memoryd.domain.names import Scope
-from memoryd.ports import Embedder, Indexing, IndexStatus, Searcher
+from memoryd.ports import Indexing, IndexStatus, Searcher, StreamingEmbedder
 from memoryd.server.credentials import ServiceCredentialSettings, service_authenticator
 from memoryd.server.interceptor import Authenticate
 from memoryd.server.lifecycle import Server
@@ -98,7 +98,7 @@ async def grpc_indexing(service: UseCases) -> AsyncIterator[Indexing]:
 
 
 @asynccontextmanager
-async def grpc_embedder(opened: AbstractAsyncContextManager[ServedEmbedder]) -> AsyncIterator[Embedder]:
+async def grpc_embedder(opened: AbstractAsyncContextManager[ServedEmbedder]) -> AsyncIterator[StreamingEmbedder]:
     """Reach an embedder over gRPC, bound to its model."""
     async with (
         opened as service,

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from memoryd.adapters.grpc.parts import Limits
+from memoryd.adapters.grpc.asking import Ask, joined
 from memoryd.adapters.grpc.remote import Remote
+from memoryd.adapters.grpc.unanswered import Unanswered
 from memoryd.domain.queries import ModelInfo
-from memoryd.domain.sketches import QueryTokens
-from memoryd.errors import InvalidInputError, UnavailableError
+from memoryd.errors import DeadlineExceededError, InvalidInputError, UnavailableError
+from memoryd.models.parts import Limits, of_part
 from memoryd.models.tokenizer import ModelTokenizer
-from memoryd.ports import Embedder, Embeddings, Lane, TextKind, Tokenizer
+from memoryd.ports import Embeddings, Lane, StreamingEmbedder, TextKind, Tokenizer
 from memoryd.v1 import embedder_pb2, embedder_pb2_grpc
-from memoryd.wire.enums import number
 from memoryd.wire.models import model_from
 
-_KIND = embedder_pb2.EmbedRequest.Kind.DESCRIPTOR
-_LANE = embedder_pb2.EmbedRequest.Lane.DESCRIPTOR
+_PART_BYTES = 2**15  # of a stream: about 8,000 tokens, so that answers come steadily
+_UNANSWERED = 8  # parts of a stream: as many again as a server works on
+_PAUSE = 0.5  # seconds, at most, before another replica is asked
+_JITTER = random.SystemRandom()
 
 
-class GrpcEmbedder(Embedder):
+class GrpcEmbedder(StreamingEmbedder):
     """A client of `EmbedderService`.
 
     Bound to a model, it describes that one without asking, and raises PreconditionFailedError where the service runs
@@ -42,6 +46,10 @@ class GrpcEmbedder(Embedder):
         model = await self.info()
         return GrpcEmbedder(self._remote, model, self._limits)
 
+    @property
+    def _fingerprint(self) -> str:
+        return self._model.fingerprint if self._model else ""
+
     async def info(self) -> ModelInfo:
         """Describe the model."""
         return self._model or _model(await self._ask())
@@ -55,38 +63,83 @@ class GrpcEmbedder(Embedder):
             return self._tokenizer[1]
 
     async def embed(
-        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        kind: TextKind,
+        lane: Lane,
+        timeout: float,
+        sketches: bool = False,
+        tenant: str = "",
     ) -> Embeddings:
-        """Embed texts within `timeout` seconds, in as many calls as the service's limits make necessary."""
+        """Embed texts within `timeout` seconds: in one call, or in a stream where they are more than one call takes."""
         if not texts:
             return Embeddings(np.empty((0, (await self.info()).dimensions), np.float32), 0)
         end = time.monotonic() + timeout
-        limits = await self._known_limits(timeout)
-        fingerprint = self._model.fingerprint if self._model else ""
-        vectors: list[NDArray[np.float32]] = []
-        packed: list[bytes] = []
-        query_tokens: list[QueryTokens] = []
-        tokens = 0
-        for first, part in limits.parts(texts):
-            request = embedder_pb2.EmbedRequest(
-                fingerprint=fingerprint,
-                texts=part,
-                kind=number(kind, _KIND),
-                lane=number(lane, _LANE),
-                sketches=sketches,
+        parts = list((await self._known_limits(timeout)).parts(texts))
+        if len(parts) > 1:
+            return await self._embed_parts(
+                texts, end, kind=kind, lane=lane, timeout=timeout, sketches=sketches, tenant=tenant
             )
+        ask = Ask(self._fingerprint, kind, lane, sketches, tenant)
+        response = await self._remote.call(self._stub.Embed, ask.request(texts), end - time.monotonic())
+        with self._remote.reading():
+            return ask.read(response, len(texts))
+
+    async def embed_stream(
+        self,
+        texts: Iterable[str],
+        *,
+        kind: TextKind,
+        lane: Lane,
+        timeout: float,
+        sketches: bool = False,
+        tenant: str = "",
+    ) -> AsyncGenerator[Embeddings]:
+        """Embed any number of texts; see the port. What a replica leaves unanswered goes to the next one."""
+        ask = Ask(self._fingerprint, kind, lane, sketches, tenant)
+        unanswered = Unanswered((await self._known_limits(timeout)).parts(texts, target=_PART_BYTES), _UNANSWERED)
+        attempts = self._remote.settings.attempts
+        while True:
             try:
-                response = await self._remote.call(self._stub.Embed, request, end - time.monotonic())
+                async for answer in self._exchange(ask, unanswered, timeout):
+                    attempts = self._remote.settings.attempts
+                    yield answer
             except InvalidInputError as error:
-                raise _of_part(error, first) from error
-            fingerprint = response.fingerprint  # of the next parts, too: two models' vectors are never mixed
-            with self._remote.reading():
-                vectors.append(_vectors(response, len(part)))
-                if sketches:
-                    packed += _sketches(response, len(part)) if kind is TextKind.PASSAGE else ()
-                    query_tokens += _query_tokens(response, len(part)) if kind is TextKind.QUERY else ()
-            tokens += response.tokens
-        return Embeddings(np.concatenate(vectors), tokens, tuple(packed), tuple(query_tokens))
+                raise of_part(error, unanswered.first_of(error)) from error
+            except UnavailableError:
+                attempts -= 1
+                if not attempts:
+                    raise
+                await asyncio.sleep(_PAUSE * _JITTER.uniform(0.5, 1.0))
+            else:
+                break
+        if unanswered.error:
+            raise unanswered.error
+
+    async def _exchange(self, ask: Ask, unanswered: Unanswered, timeout: float) -> AsyncGenerator[Embeddings]:
+        """Ask for what is not answered, in one stream."""
+
+        async def requests() -> AsyncIterator[embedder_pb2.EmbedRequest]:
+            async for part in unanswered.send():
+                yield ask.request(part)
+
+        async with aclosing(self._remote.exchange(self._stub.EmbedStream, requests(), timeout)) as responses:
+            async for response in responses:
+                with self._remote.reading():
+                    answer = ask.read(response, unanswered.oldest)
+                unanswered.answered()
+                yield answer
+        if unanswered:
+            raise UnavailableError(f"{self._remote.where} left texts out: see its log")
+
+    async def _embed_parts(self, texts: Sequence[str], end: float, **asked: Any) -> Embeddings:  # noqa: ANN401  (as above)
+        """Embed in a stream; `end` is on the clock of time.monotonic."""
+        try:
+            async with asyncio.timeout(end - time.monotonic()), aclosing(self.embed_stream(texts, **asked)) as answers:
+                return joined([answer async for answer in answers])
+        except TimeoutError:
+            raise DeadlineExceededError(f"{len(texts)} texts were not embedded in time") from None
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
         """Score texts against a query within `timeout` seconds, in as many calls as necessary."""
@@ -131,38 +184,3 @@ def _model(response: embedder_pb2.InfoResponse) -> ModelInfo:
 
 def _limits(response: embedder_pb2.InfoResponse) -> Limits:
     return Limits(response.max_texts, response.max_request_bytes)
-
-
-def _vectors(response: embedder_pb2.EmbedResponse, texts: int) -> NDArray[np.float32]:
-    """Read vectors, shape (texts, dimensions). Raises ValueError where there are more or fewer."""
-    return np.frombuffer(response.vectors, "<f4").astype(np.float32).reshape(texts, response.dimensions)
-
-
-def _sketches(response: embedder_pb2.EmbedResponse, texts: int) -> Sequence[bytes]:
-    """Read sketches. Raises ValueError where there are more or fewer, or one is not of whole tokens."""
-    width = -(-response.dimensions // 8)
-    if len(response.sketches) != texts or any(len(sketch) % width for sketch in response.sketches):
-        raise ValueError(f"no {texts} sketches of {response.dimensions} dimensions")
-    return response.sketches
-
-
-def _query_tokens(response: embedder_pb2.EmbedResponse, texts: int) -> list[QueryTokens]:
-    """Read queries' tokens. Raises ValueError where there are more or fewer, or their numbers don't fit together."""
-    if len(response.query_tokens) != texts:
-        raise ValueError(f"tokens of {len(response.query_tokens)} queries instead of {texts}")
-    found = []
-    for each in response.query_tokens:
-        rarity = np.frombuffer(each.rarity, "<f4").astype(np.float64)
-        vectors = np.frombuffer(each.vectors, "<f4").astype(np.float32)
-        found.append(QueryTokens(vectors.reshape(len(rarity), response.dimensions), rarity))
-    return found
-
-
-def _of_part(error: InvalidInputError, first: int) -> InvalidInputError:
-    """Name the text by its place among all."""
-    index = error.details.get("index", "")
-    if not first or not index.isdecimal():
-        return error
-    whole = InvalidInputError(f"in the part that begins with text {first}: {error}", reason=error.reason)
-    whole.details.update(error.details | {"index": str(first + int(index))})
-    return whole

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import grpc
 import structlog
@@ -80,6 +82,29 @@ class Remote:
         with self._answering():
             responses = method(request, timeout=self._left(timeout), metadata=self._call_metadata())
             return [response async for response in responses]
+
+    async def exchange(
+        self,
+        method: grpc.aio.StreamStreamMultiCallable[_Request, _Response],
+        requests: AsyncIterator[_Request],
+        patience: float,
+    ) -> AsyncGenerator[_Response]:
+        """Call a method that takes a stream and answers with one; `patience`: seconds between two answers at most."""
+        with self._answering():
+            timeout = self._left(math.inf) if calls.find() else None
+            responses = method(requests, timeout=timeout, metadata=self._call_metadata())
+            try:
+                while True:
+                    try:
+                        async with asyncio.timeout(patience):
+                            response = await responses.read()
+                    except TimeoutError:
+                        raise DeadlineExceededError(f"{self.where} gave no answer for {patience:.3g} s") from None
+                    if response is grpc.aio.EOF:
+                        return
+                    yield cast("_Response", response)
+            finally:
+                responses.cancel()
 
     @contextmanager
     def reading(self) -> Iterator[None]:

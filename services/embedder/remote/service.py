@@ -24,11 +24,12 @@ from memoryd.ports import Embeddings, Lane, TextKind
 from services.embedder.remote.api import EmbeddingsApi, TextsRefusedError
 from services.embedder.remote.retries import retried
 from services.embedder.remote.settings import OpenAISettings
+from services.embedder.stream import Streaming
 
 _PROBE = "ready"
 
 
-class RemoteEmbedder:
+class RemoteEmbedder(Streaming):
     """Texts go to the provider in requests of bounded size; queries don't wait for those of bulk. `start` it first."""
 
     def __init__(self, settings: OpenAISettings, tokenizer: ModelTokenizer, queue_tokens: int) -> None:
@@ -70,7 +71,14 @@ class RemoteEmbedder:
         return self._tokenizer
 
     async def embed(
-        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        kind: TextKind,
+        lane: Lane,
+        timeout: float,
+        sketches: bool = False,
+        tenant: str = "",  # noqa: ARG002  (the provider serves who comes first)
     ) -> Embeddings:
         """Embed texts within `timeout` seconds; see the port for its errors."""
         info = await self.info()

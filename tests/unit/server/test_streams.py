@@ -141,3 +141,61 @@ async def test_a_method_that_takes_a_stream_is_not_served() -> None:
             await take(iter([b"x"]), metadata=[("authorization", "Bearer s3cret")])
         assert caught.value.code() is StatusCode.UNKNOWN
         assert await call(channel) == b"x"
+
+
+def exchange_server(behaviour: Any, **settings: Any) -> Server:  # noqa: ANN401  (a handler; settings validate it)
+    server = Server(ServerSettings(**{"address": "127.0.0.1:0", **settings}))
+    handler = grpc.stream_stream_rpc_method_handler(behaviour, parse, bytes)
+    handlers = grpc.method_handlers_generic_handler(SERVICE, {"Exchange": handler})
+    server.add(SERVICE, lambda raw: raw.add_generic_rpc_handlers((handlers,)), authenticate)
+    return server
+
+
+async def exchange(channel: grpc.aio.Channel, *requests: bytes, key: str = "s3cret") -> list[bytes]:
+    method: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(f"/{SERVICE}/Exchange")
+    answer = method(iter(requests), metadata=[("authorization", f"Bearer {key}")])
+    return [part async for part in answer]
+
+
+async def each(requests: AsyncIterator[bytes], context: object) -> AsyncIterator[bytes]:
+    async for request in requests:
+        calls.current().facts["last"] = request.decode()
+        yield request * 2
+
+
+async def test_a_stream_is_answered_by_a_stream() -> None:
+    with structlog.testing.capture_logs() as logs:
+        async with serving(exchange_server(each)) as channel:
+            assert await exchange(channel, b"a", b"b", b"c") == [b"aa", b"bb", b"cc"]
+    (line,) = (entry for entry in logs if entry["event"] == "call")
+    assert (line["code"], line["last"]) == ("OK", "c")
+
+
+@pytest.mark.parametrize(
+    ("requests", "key", "code"),
+    [
+        ((b"a",), "wrong", StatusCode.UNAUTHENTICATED),
+        ((), "wrong", StatusCode.UNAUTHENTICATED),
+        ((b"a", b"\xff"), "s3cret", StatusCode.INVALID_ARGUMENT),
+    ],
+)
+async def test_a_stream_needs_a_credential_and_messages(
+    requests: tuple[bytes, ...], key: str, code: StatusCode
+) -> None:
+    async with serving(exchange_server(each)) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await exchange(channel, *requests, key=key)
+    assert caught.value.code() is code
+
+
+async def test_a_stream_without_a_deadline_gets_its_own() -> None:
+    left: list[float] = []
+
+    async def measure(requests: AsyncIterator[bytes], context: object) -> AsyncIterator[bytes]:
+        left.append(calls.current().left)
+        async for request in requests:
+            yield request
+
+    async with serving(exchange_server(measure, default_timeout=1, max_timeout=2, max_stream_timeout=900)) as channel:
+        await exchange(channel, b"a")
+    assert 800 < left[0] <= 900

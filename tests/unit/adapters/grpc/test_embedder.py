@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,11 @@ from services.embedder.metrics import EmbedderMetrics
 from services.embedder.rpc import SERVICE, add_to
 from services.embedder.service import EmbedderService
 from services.embedder.settings import EmbedderSettings
+from tests.support.collect import collect
 from tests.support.engine import DIMENSIONS, FakeEngine, vector_of
 from tests.support.inner import LOCAL, reached, remote, serving
+
+SETTINGS = EmbedderSettings(bulk_threads=1, rerank_batch=1000)
 
 
 class Lengths:
@@ -35,11 +38,13 @@ class Lengths:
 
 
 @asynccontextmanager
-async def embedding(engine: FakeEngine, reranker: Lengths | None = None) -> AsyncIterator[EmbedderService]:
+async def embedding(
+    engine: FakeEngine, reranker: Lengths | None = None, settings: EmbedderSettings = SETTINGS
+) -> AsyncIterator[EmbedderService]:
     """Run the use cases on an engine."""
     service = EmbedderService(
         engine,
-        EmbedderSettings(bulk_threads=1, rerank_batch=1000),
+        settings,
         reranker=reranker,
         metrics=EmbedderMetrics(CollectorRegistry()),
     )
@@ -51,10 +56,12 @@ async def embedding(engine: FakeEngine, reranker: Lengths | None = None) -> Asyn
 
 
 @asynccontextmanager
-async def embedder_at(engine: FakeEngine, reranker: Lengths | None = None) -> AsyncIterator[GrpcEmbedder]:
+async def embedder_at(
+    engine: FakeEngine, reranker: Lengths | None = None, settings: EmbedderSettings = SETTINGS
+) -> AsyncIterator[GrpcEmbedder]:
     """Reach an embedder that is not bound to its model."""
     async with (
-        embedding(engine, reranker) as service,
+        embedding(engine, reranker, settings) as service,
         reached("embedder", lambda server, known: add_to(server, service, known)) as way,
     ):
         yield GrpcEmbedder(way)
@@ -62,6 +69,10 @@ async def embedder_at(engine: FakeEngine, reranker: Lengths | None = None) -> As
 
 async def embed(embedder: GrpcEmbedder, texts: Sequence[str], timeout: float = 60.0) -> Embeddings:
     return await embedder.embed(texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=timeout)
+
+
+def stream(embedder: GrpcEmbedder, texts: Iterable[str], timeout: float = 60.0) -> AsyncGenerator[Embeddings]:
+    return embedder.embed_stream(texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=timeout)
 
 
 async def test_more_texts_than_one_call_may_carry() -> None:
@@ -75,6 +86,99 @@ async def test_more_texts_than_one_call_may_carry() -> None:
     assert embeddings.vectors.dtype == np.float32
     assert embeddings.vectors.flags.writeable
     assert embeddings.tokens == sum(tokens)
+
+
+def vectors_of(engine: FakeEngine, texts: Sequence[str]) -> Any:  # noqa: ANN401  (an array)
+    return np.stack([vector_of(ids) for ids in engine.tokenizer.ids(texts, TextKind.PASSAGE)])
+
+
+@pytest.mark.parametrize("texts", [8_000], ids=["batch-cap"])
+async def test_a_stream_of_many_texts_comes_in_parts_and_in_order(texts: int) -> None:
+    engine = FakeEngine()
+    numbered = [f"text number {number}" for number in range(texts)]
+    async with embedder_at(engine) as embedder:
+        whole = await embed(embedder, numbered)
+        parts = [part async for part in stream(embedder, numbered)]
+    assert len(parts) > 30
+    assert np.array_equal(whole.vectors, vectors_of(engine, numbered))
+    assert np.array_equal(np.concatenate([part.vectors for part in parts]), whole.vectors)
+    assert sum(part.tokens for part in parts) == whole.tokens
+
+
+async def test_a_stream_asks_for_texts_only_as_they_are_needed() -> None:
+    given = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal given
+        while True:
+            given += 1
+            yield "x" * 900
+
+    async with embedder_at(FakeEngine()) as embedder, aclosing(stream(embedder, endless())) as parts:
+        taken = sum([len((await anext(parts)).vectors) for _ in range(20)])
+        assert taken <= given <= taken + 12 * 37  # 36 texts fill a part
+
+
+async def test_a_stream_of_nothing_has_no_answers() -> None:
+    async with embedder_at(FakeEngine()) as embedder:
+        assert [part async for part in stream(embedder, [])] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(" ", "begins with text 256: text 44 is blank"), ("\ud800", "text 300 is not Unicode")],
+    ids=["blank", "surrogate"],
+)
+async def test_what_a_stream_refuses_is_named_after_the_answers_before_it(text: str, message: str) -> None:
+    texts = ["x"] * 600
+    texts[300] = text
+    parts: list[Embeddings] = []
+    async with embedder_at(FakeEngine()) as embedder:
+        with pytest.raises(InvalidInputError, match=message) as caught:
+            await collect(stream(embedder, texts), parts)
+    assert [len(part.vectors) for part in parts] == [256]
+    assert caught.value.details["index"] == "300"
+
+
+async def test_a_stream_waits_for_a_full_queue() -> None:
+    engine = FakeEngine()
+    settings = EmbedderSettings(bulk_threads=1, queue_tokens=9_000)
+    async with embedder_at(engine, settings=settings) as embedder:
+        texts = ["x" * 900] * 200
+        parts = [part async for part in stream(embedder, texts)]
+    assert sum(len(part.vectors) for part in parts) == 200
+
+
+async def test_another_replica_is_asked_for_what_one_left_unanswered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memoryd.adapters.grpc.embedder._PAUSE", 0.001)
+    texts = ["x" * (1 + number % 50) for number in range(2_000)]
+    servicer = Breaking(after=3)
+    async with reached_raw(servicer) as way:
+        parts = [part async for part in stream(GrpcEmbedder(way), texts)]
+        assert [int(vector[0]) for part in parts for vector in part.vectors] == [len(text) for text in texts]
+        assert servicer.streams == 3
+        servicer.after = 0
+        with pytest.raises(UnavailableError, match="breaks off"):
+            await embed(GrpcEmbedder(way), texts)
+
+
+async def test_a_stream_that_ends_early_is_not_taken_for_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memoryd.adapters.grpc.embedder._PAUSE", 0.001)
+    async with reached_raw(Breaking(after=0, politely=True)) as way:
+        with pytest.raises(UnavailableError):  # whether gRPC or the count of answers finds out first
+            await embed(GrpcEmbedder(way), ["x"] * 2_000)
+
+
+async def test_a_stream_without_an_answer_in_time_ends() -> None:
+    engine = FakeEngine()
+    async with embedder_at(engine) as embedder:
+        await embed(embedder, ["x"])
+        engine.open.clear()
+        try:
+            with pytest.raises(DeadlineExceededError, match=r"gave no answer for 0\.2 s"):
+                _ = [part async for part in stream(embedder, ["x"], timeout=0.2)]
+        finally:
+            engine.open.set()
 
 
 async def test_texts_that_are_larger_than_one_request() -> None:
@@ -171,11 +275,34 @@ class Answers(embedder_pb2_grpc.EmbedderServiceServicer):
     async def Embed(self, request: object, context: object) -> embedder_pb2.EmbedResponse:  # noqa: N802  (proto)
         return self._response
 
+    def EmbedStream(self, request_iterator: Any, context: Any) -> AsyncIterator[embedder_pb2.EmbedResponse]:  # noqa: ANN401, N802  (proto)
+        raise NotImplementedError
+
     async def Rerank(self, request: object, context: object) -> embedder_pb2.RerankResponse:  # noqa: N802  (proto)
         raise NotImplementedError
 
     def Tokenizer(self, request: object, context: object) -> AsyncIterator[embedder_pb2.TokenizerResponse]:  # noqa: N802  (proto)
         raise NotImplementedError
+
+
+class Breaking(Answers):
+    """Gives texts their length as vector; each of its first two streams breaks off after some answers."""
+
+    def __init__(self, after: int, *, politely: bool = False) -> None:
+        super().__init__()
+        self.after, self.politely, self.streams = after, politely, 0
+
+    async def EmbedStream(self, request_iterator: Any, context: Any) -> AsyncIterator[embedder_pb2.EmbedResponse]:  # noqa: ANN401, N802  (proto)
+        self.streams += 1
+        answered = 0
+        async for request in request_iterator:
+            if answered >= self.after and (self.streams < 3 or not self.after):
+                if self.politely:
+                    return
+                raise UnavailableError("it breaks off")
+            answered += 1
+            lengths = np.array([len(text) for text in request.texts], "<f4")
+            yield embedder_pb2.EmbedResponse(dimensions=1, vectors=lengths.tobytes(), tokens=len(lengths))
 
 
 @pytest.mark.parametrize("size", [0, 12, 17])

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.adapters.grpc.parts import Limits
 from memoryd.errors import InvalidInputError
+from memoryd.models.parts import Limits
 from memoryd.v1 import embedder_pb2
 
 KIND, LANE = embedder_pb2.EmbedRequest.KIND_PASSAGE, embedder_pb2.EmbedRequest.LANE_BULK
