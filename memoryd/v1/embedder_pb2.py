@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from memoryd.v1 import common_pb2 as memoryd_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19memoryd/v1/embedder.proto\x12\nmemoryd.v1\x1a\x17memoryd/v1/common.proto\"\xab\x02\n\x0c\x45mbedRequest\x12\x13\n\x0b\x66ingerprint\x18\x01 \x01(\t\x12\r\n\x05texts\x18\x02 \x03(\t\x12+\n\x04kind\x18\x03 \x01(\x0e\x32\x1d.memoryd.v1.EmbedRequest.Kind\x12+\n\x04lane\x18\x04 \x01(\x0e\x32\x1d.memoryd.v1.EmbedRequest.Lane\x12\x10\n\x08sketches\x18\x05 \x01(\x08\x12\x0e\n\x06tenant\x18\x06 \x01(\t\">\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n\nKIND_QUERY\x10\x01\x12\x10\n\x0cKIND_PASSAGE\x10\x02\";\n\x04Lane\x12\x14\n\x10LANE_UNSPECIFIED\x10\x00\x12\x0e\n\nLANE_QUERY\x10\x01\x12\r\n\tLANE_BULK\x10\x02\"\x9a\x01\n\rEmbedResponse\x12\x13\n\x0b\x66ingerprint\x18\x01 \x01(\t\x12\x12\n\ndimensions\x18\x02 \x01(\r\x12\x0f\n\x07vectors\x18\x03 \x01(\x0c\x12\x0e\n\x06tokens\x18\x04 \x01(\x04\x12\x10\n\x08sketches\x18\x05 \x03(\x0c\x12-\n\x0cquery_tokens\x18\x06 \x03(\x0b\x32\x17.memoryd.v1.QueryTokens\".\n\x0bQueryTokens\x12\x0f\n\x07vectors\x18\x01 \x01(\x0c\x12\x0e\n\x06rarity\x18\x02 \x01(\x0c\"-\n\rRerankRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\r\n\x05texts\x18\x02 \x03(\t\" \n\x0eRerankResponse\x12\x0e\n\x06scores\x18\x01 \x03(\x02\"\r\n\x0bInfoRequest\"\xb2\x01\n\x0cInfoResponse\x12 \n\x05model\x18\x01 \x01(\x0b\x32\x11.memoryd.v1.Model\x12\x18\n\x10unrelated_cosine\x18\x02 \x01(\x01\x12\x16\n\x0erelated_cosine\x18\x03 \x01(\x01\x12\x11\n\tmax_texts\x18\x04 \x01(\r\x12\x0e\n\x06rerank\x18\x05 \x01(\x08\x12\x10\n\x08sketches\x18\x06 \x01(\x08\x12\x19\n\x11max_request_bytes\x18\x07 \x01(\r\"\'\n\x10TokenizerRequest\x12\x13\n\x0b\x66ingerprint\x18\x01 \x01(\t\"O\n\x11TokenizerResponse\x12\x14\n\x0cquery_prompt\x18\x01 \x01(\t\x12\x16\n\x0epassage_prompt\x18\x02 \x01(\t\x12\x0c\n\x04part\x18\x03 \x01(\x0c\x32\xdf\x02\n\x0f\x45mbedderService\x12<\n\x05\x45mbed\x12\x18.memoryd.v1.EmbedRequest\x1a\x19.memoryd.v1.EmbedResponse\x12\x46\n\x0b\x45mbedStream\x12\x18.memoryd.v1.EmbedRequest\x1a\x19.memoryd.v1.EmbedResponse(\x01\x30\x01\x12?\n\x06Rerank\x12\x19.memoryd.v1.RerankRequest\x1a\x1a.memoryd.v1.RerankResponse\x12\x39\n\x04Info\x12\x17.memoryd.v1.InfoRequest\x1a\x18.memoryd.v1.InfoResponse\x12J\n\tTokenizer\x12\x1c.memoryd.v1.TokenizerRequest\x1a\x1d.memoryd.v1.TokenizerResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19memoryd/v1/embedder.proto\x12\nmemoryd.v1\x1a\x17memoryd/v1/common.proto\"\xab\x02\n\x0c\x45mbedRequest\x12\x13\n\x0b\x66ingerprint\x18\x01 \x01(\t\x12\r\n\x05texts\x18\x02 \x03(\t\x12+\n\x04kind\x18\x03 \x01(\x0e\x32\x1d.memoryd.v1.EmbedRequest.Kind\x12+\n\x04lane\x18\x04 \x01(\x0e\x32\x1d.memoryd.v1.EmbedRequest.Lane\x12\x10\n\x08sketches\x18\x05 \x01(\x08\x12\x0e\n\x06tenant\x18\x06 \x01(\t\">\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n\nKIND_QUERY\x10\x01\x12\x10\n\x0cKIND_PASSAGE\x10\x02\";\n\x04Lane\x12\x14\n\x10LANE_UNSPECIFIED\x10\x00\x12\x0e\n\nLANE_QUERY\x10\x01\x12\r\n\tLANE_BULK\x10\x02\"\x9a\x01\n\rEmbedResponse\x12\x13\n\x0b\x66ingerprint\x18\x01 \x01(\t\x12\x12\n\ndimensions\x18\x02 \x01(\r\x12\x0f\n\x07vectors\x18\x03 \x01(\x0c\x12\x0e\n\x06tokens\x18\x04 \x01(\x04\x12\x10\n\x08sketches\x18\x05 \x03(\x0c\x12-\n\x0cquery_tokens\x18\x06 \x03(\x0b\x32\x17.memoryd.v1.QueryTokens\".\n\x0bQueryTokens\x12\x0f\n\x07vectors\x18\x01 \x01(\x0c\x12\x0e\n\x06rarity\x18\x02 \x01(\x0c\"<\n\x12\x45mbedStreamRequest\x12&\n\x04part\x18\x01 \x01(\x0b\x32\x18.memoryd.v1.EmbedRequest\">\n\x13\x45mbedStreamResponse\x12\'\n\x04part\x18\x01 \x01(\x0b\x32\x19.memoryd.v1.EmbedResponse\"-\n\rRerankRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\r\n\x05texts\x18\x02 \x03(\t\" \n\x0eRerankResponse\x12\x0e\n\x06scores\x18\x01 \x03(\x02\"\r\n\x0bInfoRequest\"\xb2\x01\n\x0cInfoResponse\x12 \n\x05model\x18\x01 \x01(\x0b\x32\x11.memoryd.v1.Model\x12\x18\n\x10unrelated_cosine\x18\x02 \x01(\x01\x12\x16\n\x0erelated_cosine\x18\x03 \x01(\x01\x12\x11\n\tmax_texts\x18\x04 \x01(\r\x12\x0e\n\x06rerank\x18\x05 \x01(\x08\x12\x10\n\x08sketches\x18\x06 \x01(\x08\x12\x19\n\x11max_request_bytes\x18\x07 \x01(\r\"\'\n\x10TokenizerRequest\x12\x13\n\x0b\x66ingerprint\x18\x01 \x01(\t\"O\n\x11TokenizerResponse\x12\x14\n\x0cquery_prompt\x18\x01 \x01(\t\x12\x16\n\x0epassage_prompt\x18\x02 \x01(\t\x12\x0c\n\x04part\x18\x03 \x01(\x0c\x32\xeb\x02\n\x0f\x45mbedderService\x12<\n\x05\x45mbed\x12\x18.memoryd.v1.EmbedRequest\x1a\x19.memoryd.v1.EmbedResponse\x12R\n\x0b\x45mbedStream\x12\x1e.memoryd.v1.EmbedStreamRequest\x1a\x1f.memoryd.v1.EmbedStreamResponse(\x01\x30\x01\x12?\n\x06Rerank\x12\x19.memoryd.v1.RerankRequest\x1a\x1a.memoryd.v1.RerankResponse\x12\x39\n\x04Info\x12\x17.memoryd.v1.InfoRequest\x1a\x18.memoryd.v1.InfoResponse\x12J\n\tTokenizer\x12\x1c.memoryd.v1.TokenizerRequest\x1a\x1d.memoryd.v1.TokenizerResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,18 +42,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EMBEDRESPONSE']._serialized_end=523
   _globals['_QUERYTOKENS']._serialized_start=525
   _globals['_QUERYTOKENS']._serialized_end=571
-  _globals['_RERANKREQUEST']._serialized_start=573
-  _globals['_RERANKREQUEST']._serialized_end=618
-  _globals['_RERANKRESPONSE']._serialized_start=620
-  _globals['_RERANKRESPONSE']._serialized_end=652
-  _globals['_INFOREQUEST']._serialized_start=654
-  _globals['_INFOREQUEST']._serialized_end=667
-  _globals['_INFORESPONSE']._serialized_start=670
-  _globals['_INFORESPONSE']._serialized_end=848
-  _globals['_TOKENIZERREQUEST']._serialized_start=850
-  _globals['_TOKENIZERREQUEST']._serialized_end=889
-  _globals['_TOKENIZERRESPONSE']._serialized_start=891
-  _globals['_TOKENIZERRESPONSE']._serialized_end=970
-  _globals['_EMBEDDERSERVICE']._serialized_start=973
-  _globals['_EMBEDDERSERVICE']._serialized_end=1324
+  _globals['_EMBEDSTREAMREQUEST']._serialized_start=573
+  _globals['_EMBEDSTREAMREQUEST']._serialized_end=633
+  _globals['_EMBEDSTREAMRESPONSE']._serialized_start=635
+  _globals['_EMBEDSTREAMRESPONSE']._serialized_end=697
+  _globals['_RERANKREQUEST']._serialized_start=699
+  _globals['_RERANKREQUEST']._serialized_end=744
+  _globals['_RERANKRESPONSE']._serialized_start=746
+  _globals['_RERANKRESPONSE']._serialized_end=778
+  _globals['_INFOREQUEST']._serialized_start=780
+  _globals['_INFOREQUEST']._serialized_end=793
+  _globals['_INFORESPONSE']._serialized_start=796
+  _globals['_INFORESPONSE']._serialized_end=974
+  _globals['_TOKENIZERREQUEST']._serialized_start=976
+  _globals['_TOKENIZERREQUEST']._serialized_end=1015
+  _globals['_TOKENIZERRESPONSE']._serialized_start=1017
+  _globals['_TOKENIZERRESPONSE']._serialized_end=1096
+  _globals['_EMBEDDERSERVICE']._serialized_start=1099
+  _globals['_EMBEDDERSERVICE']._serialized_end=1462
 # @@protoc_insertion_point(module_scope)

@@ -174,6 +174,50 @@ class QueryTokens(_message.Message):
 Global___QueryTokens: _TypeAlias = QueryTokens  # noqa: Y015
 
 @_typing.final
+class EmbedStreamRequest(_message.Message):
+    """The next texts of a stream."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PART_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def part(self) -> Global___EmbedRequest: ...
+    def __init__(
+        self,
+        *,
+        part: Global___EmbedRequest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmbedStreamRequest: _TypeAlias = EmbedStreamRequest  # noqa: Y015
+
+@_typing.final
+class EmbedStreamResponse(_message.Message):
+    """Their embeddings."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PART_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def part(self) -> Global___EmbedResponse: ...
+    def __init__(
+        self,
+        *,
+        part: Global___EmbedResponse | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmbedStreamResponse: _TypeAlias = EmbedStreamResponse  # noqa: Y015
+
+@_typing.final
 class RerankRequest(_message.Message):
     """Texts to score."""
 

@@ -42,8 +42,8 @@ class EmbedderServiceStub:
                 _registered_method=True)
         self.EmbedStream = channel.stream_stream(
                 '/memoryd.v1.EmbedderService/EmbedStream',
-                request_serializer=memoryd_dot_v1_dot_embedder__pb2.EmbedRequest.SerializeToString,
-                response_deserializer=memoryd_dot_v1_dot_embedder__pb2.EmbedResponse.FromString,
+                request_serializer=memoryd_dot_v1_dot_embedder__pb2.EmbedStreamRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_embedder__pb2.EmbedStreamResponse.FromString,
                 _registered_method=True)
         self.Rerank = channel.unary_unary(
                 '/memoryd.v1.EmbedderService/Rerank',
@@ -113,8 +113,8 @@ def add_EmbedderServiceServicer_to_server(servicer, server):
             ),
             'EmbedStream': grpc.stream_stream_rpc_method_handler(
                     servicer.EmbedStream,
-                    request_deserializer=memoryd_dot_v1_dot_embedder__pb2.EmbedRequest.FromString,
-                    response_serializer=memoryd_dot_v1_dot_embedder__pb2.EmbedResponse.SerializeToString,
+                    request_deserializer=memoryd_dot_v1_dot_embedder__pb2.EmbedStreamRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_embedder__pb2.EmbedStreamResponse.SerializeToString,
             ),
             'Rerank': grpc.unary_unary_rpc_method_handler(
                     servicer.Rerank,
@@ -185,8 +185,8 @@ class EmbedderService:
             request_iterator,
             target,
             '/memoryd.v1.EmbedderService/EmbedStream',
-            memoryd_dot_v1_dot_embedder__pb2.EmbedRequest.SerializeToString,
-            memoryd_dot_v1_dot_embedder__pb2.EmbedResponse.FromString,
+            memoryd_dot_v1_dot_embedder__pb2.EmbedStreamRequest.SerializeToString,
+            memoryd_dot_v1_dot_embedder__pb2.EmbedStreamResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -18,7 +18,7 @@ class EmbedderServiceStub:
     def __init__(self, channel: _aio.Channel) -> None: ...
     Embed: _aio.UnaryUnaryMultiCallable[_embedder_pb2.EmbedRequest, _embedder_pb2.EmbedResponse]
     """Embeds texts. Refused as a whole where one text is longer than the window."""
-    EmbedStream: _aio.StreamStreamMultiCallable[_embedder_pb2.EmbedRequest, _embedder_pb2.EmbedResponse]
+    EmbedStream: _aio.StreamStreamMultiCallable[_embedder_pb2.EmbedStreamRequest, _embedder_pb2.EmbedStreamResponse]
     """Embeds any number of texts: each request is one that Embed would take, and is answered by one response, in order.
     A few requests are worked on at a time, and no further one is read before an answer is taken. A request that is
     refused ends the call after the answers before it; the detail `request` of its error is its number, from 0.
@@ -44,9 +44,9 @@ class EmbedderServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def EmbedStream(
         self,
-        request_iterator: _abc.AsyncIterator[_embedder_pb2.EmbedRequest],
-        context: _aio.ServicerContext[_abc.AsyncIterator[_embedder_pb2.EmbedRequest], _abc.AsyncIterator[_embedder_pb2.EmbedResponse]],
-    ) -> _abc.AsyncIterator[_embedder_pb2.EmbedResponse]:
+        request_iterator: _abc.AsyncIterator[_embedder_pb2.EmbedStreamRequest],
+        context: _aio.ServicerContext[_abc.AsyncIterator[_embedder_pb2.EmbedStreamRequest], _abc.AsyncIterator[_embedder_pb2.EmbedStreamResponse]],
+    ) -> _abc.AsyncIterator[_embedder_pb2.EmbedStreamResponse]:
         """Embeds any number of texts: each request is one that Embed would take, and is answered by one response, in order.
         A few requests are worked on at a time, and no further one is read before an answer is taken. A request that is
         refused ends the call after the answers before it; the detail `request` of its error is its number, from 0.

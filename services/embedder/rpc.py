@@ -52,8 +52,8 @@ class EmbedderServicer(embedder_pb2_grpc.EmbedderServiceServicer):
         return response
 
     async def EmbedStream(
-        self, request_iterator: AsyncIterator[embedder_pb2.EmbedRequest], context: _Context
-    ) -> AsyncIterator[embedder_pb2.EmbedResponse]:
+        self, request_iterator: AsyncIterator[embedder_pb2.EmbedStreamRequest], context: _Context
+    ) -> AsyncIterator[embedder_pb2.EmbedStreamResponse]:
         """Embed any number of texts."""
         facts: dict[str, int] = {"requests": 0, "texts": 0, "tokens": 0}
         current().facts |= facts
@@ -61,7 +61,7 @@ class EmbedderServicer(embedder_pb2_grpc.EmbedderServiceServicer):
         async def numbered() -> AsyncIterator[tuple[int, embedder_pb2.EmbedRequest]]:
             number = 0
             async for request in request_iterator:
-                yield number, request
+                yield number, request.part
                 number += 1
 
         async def work(part: tuple[int, embedder_pb2.EmbedRequest]) -> tuple[int, embedder_pb2.EmbedResponse]:
@@ -78,7 +78,7 @@ class EmbedderServicer(embedder_pb2_grpc.EmbedderServiceServicer):
                 facts["texts"] += texts
                 facts["tokens"] += response.tokens
                 current().facts |= facts
-                yield response
+                yield embedder_pb2.EmbedStreamResponse(part=response)
 
     async def _embed(
         self, request: embedder_pb2.EmbedRequest, timeout: float, *, patient: bool = False

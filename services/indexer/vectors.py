@@ -59,13 +59,20 @@ class Vectorizer:
         return found
 
     async def embed(self, chunks: Sequence[Chunk], timeout: float) -> Vectors:
-        """Embed chunks in one call, equal texts once."""
+        """Embed chunks in one call a tenant, equal texts once."""
         vectors = self.recent(chunks)
-        texts = {vector_key(c): c.embedding_input for c in chunks if vector_key(c) not in vectors}
-        if not texts:
-            return vectors
+        end = time.monotonic() + timeout
+        wanted: dict[str, dict[VectorKey, str]] = {}
+        for chunk in chunks:
+            if (key := vector_key(chunk)) not in vectors:
+                wanted.setdefault(key[0], {})[key] = chunk.embedding_input
+        for tenant, texts in wanted.items():
+            vectors |= await self._embed(tenant, texts, end - time.monotonic())
+        return vectors
+
+    async def _embed(self, tenant: str, texts: dict[VectorKey, str], timeout: float) -> Vectors:
         began = time.perf_counter()
-        answer = await self._call(list(texts.values()), timeout)
+        answer = await self._call(tenant, list(texts.values()), timeout)
         speed = answer.tokens / max(time.perf_counter() - began, 1e-6)
         self._tokens_per_second += (speed - self._tokens_per_second) * (_NEWEST if self._tokens_per_second else 1.0)
         self._metrics.tokens.inc(answer.tokens)
@@ -74,13 +81,19 @@ class Vectorizer:
         self._recent.update(new)
         while len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
-        return vectors | new
+        return new
 
-    async def _call(self, texts: list[str], timeout: float) -> Embeddings:
+    async def _call(self, tenant: str, texts: list[str], timeout: float) -> Embeddings:
         async with asyncio.timeout(timeout):
             sketches = (await self._embedder.info()).sketches
             embed = partial(
-                self._embedder.embed, texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=timeout, sketches=sketches
+                self._embedder.embed,
+                texts,
+                kind=TextKind.PASSAGE,
+                lane=Lane.BULK,
+                timeout=timeout,
+                sketches=sketches,
+                tenant=tenant,
             )
             for attempt in range(1, _BUSY_TRIES):
                 try:

@@ -120,14 +120,14 @@ class GrpcEmbedder(StreamingEmbedder):
     async def _exchange(self, ask: Ask, unanswered: Unanswered, timeout: float) -> AsyncGenerator[Embeddings]:
         """Ask for what is not answered, in one stream."""
 
-        async def requests() -> AsyncIterator[embedder_pb2.EmbedRequest]:
+        async def requests() -> AsyncIterator[embedder_pb2.EmbedStreamRequest]:
             async for part in unanswered.send():
-                yield ask.request(part)
+                yield embedder_pb2.EmbedStreamRequest(part=ask.request(part))
 
         async with aclosing(self._remote.exchange(self._stub.EmbedStream, requests(), timeout)) as responses:
             async for response in responses:
                 with self._remote.reading():
-                    answer = ask.read(response, unanswered.oldest)
+                    answer = ask.read(response.part, unanswered.oldest)
                 unanswered.answered()
                 yield answer
         if unanswered:

@@ -275,7 +275,7 @@ class Answers(embedder_pb2_grpc.EmbedderServiceServicer):
     async def Embed(self, request: object, context: object) -> embedder_pb2.EmbedResponse:  # noqa: N802  (proto)
         return self._response
 
-    def EmbedStream(self, request_iterator: Any, context: Any) -> AsyncIterator[embedder_pb2.EmbedResponse]:  # noqa: ANN401, N802  (proto)
+    def EmbedStream(self, request_iterator: Any, context: Any) -> AsyncIterator[embedder_pb2.EmbedStreamResponse]:  # noqa: ANN401, N802  (proto)
         raise NotImplementedError
 
     async def Rerank(self, request: object, context: object) -> embedder_pb2.RerankResponse:  # noqa: N802  (proto)
@@ -292,7 +292,7 @@ class Breaking(Answers):
         super().__init__()
         self.after, self.politely, self.streams = after, politely, 0
 
-    async def EmbedStream(self, request_iterator: Any, context: Any) -> AsyncIterator[embedder_pb2.EmbedResponse]:  # noqa: ANN401, N802  (proto)
+    async def EmbedStream(self, request_iterator: Any, context: Any) -> AsyncIterator[embedder_pb2.EmbedStreamResponse]:  # noqa: ANN401, N802  (proto)
         self.streams += 1
         answered = 0
         async for request in request_iterator:
@@ -301,8 +301,9 @@ class Breaking(Answers):
                     return
                 raise UnavailableError("it breaks off")
             answered += 1
-            lengths = np.array([len(text) for text in request.texts], "<f4")
-            yield embedder_pb2.EmbedResponse(dimensions=1, vectors=lengths.tobytes(), tokens=len(lengths))
+            lengths = np.array([len(text) for text in request.part.texts], "<f4")
+            answer = embedder_pb2.EmbedResponse(dimensions=1, vectors=lengths.tobytes(), tokens=len(lengths))
+            yield embedder_pb2.EmbedStreamResponse(part=answer)
 
 
 @pytest.mark.parametrize("size", [0, 12, 17])
