@@ -17,10 +17,14 @@ _LOOPBACK = re.compile(r"(?:127\.[0-9.]+|localhost|\[::1\]):[0-9]+|unix:.+")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server's address, HOST:PORT or (with TLS) https://HOST:PORT, and an API key for it."""
+    """A server's address, HOST:PORT or (with TLS) https://HOST:PORT, an API key for it, and its service credential.
+
+    The credential is for the user whose server it is: it opens the maintenance calls, for all tenants.
+    """
 
     address: str
     key: str = field(repr=False)
+    operator: str = field(default="", repr=False)
 
 
 def is_loopback(address: str) -> bool:
@@ -51,7 +55,7 @@ def read_endpoint(data_dir: Path) -> Endpoint | None:
     file = data_dir / _NAME
     try:
         fields = json.loads(file.read_text())
-        return Endpoint(address=str(fields["address"]), key=str(fields["key"]))
+        return Endpoint(str(fields["address"]), str(fields["key"]), str(fields.get("operator", "")))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
+from memoryd.cli.doctor import doctor
 from memoryd.cli.evaluate import evaluate
 from memoryd.cli.keys import app as keys
 from memoryd.cli.local import index, serve
 from memoryd.cli.model import app as models
 from memoryd.cli.output import fail, out
+from memoryd.cli.purge import purge
 from memoryd.cli.query import get, search, status
 from memoryd.errors import MemorydError
 from memoryd.logs import LogSettings, configure
@@ -24,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (serve, search, get, status, index):
+for command in (serve, search, get, status, index, doctor, purge):
     app.command()(command)
 app.command(name="eval")(evaluate)
 app.add_typer(models, name="model")

@@ -10,6 +10,7 @@ from memoryd.ports.embedder import Embedder, Embeddings, Lane, StreamingEmbedder
 from memoryd.ports.filelog import Delivery, FileLog
 from memoryd.ports.generations import Current, Generations, Registry
 from memoryd.ports.keys import KeyStore, Principal
+from memoryd.ports.maintenance import Maintenance
 from memoryd.ports.manifest import Manifest
 from memoryd.ports.services import Indexing, IndexStatus, QuarantinedFile, Searcher
 from memoryd.ports.stores import ChunkStore, EmbeddedChunk, Embedding, Filter, Hit, QueryTerm, TextStore, VectorStore
@@ -31,6 +32,7 @@ __all__ = [
     "Indexing",
     "KeyStore",
     "Lane",
+    "Maintenance",
     "Manifest",
     "Principal",
     "QuarantinedFile",

@@ -30,8 +30,12 @@ class Delivery(Protocol):
         """Deliver again after `delay` seconds."""
         ...
 
-    async def in_progress(self) -> None:
-        """Begin the lease anew: the work takes longer."""
+    async def in_progress(self) -> bool:
+        """Begin the lease anew: the work takes longer.
+
+        False where the lease has passed on or a later state of the file has come: nothing may be written for this one
+        any more. So no write outlives the state that it is for by more than a lease.
+        """
         ...
 
 

@@ -8,6 +8,9 @@ from typing import Protocol
 from memoryd.domain.files import Problem
 from memoryd.domain.names import Scope
 
+UNREACHABLE = "UNREACHABLE"
+"""Reason of a problem: the process that has the folder does not answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceFile:

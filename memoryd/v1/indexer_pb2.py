@@ -22,28 +22,29 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from memoryd.v1 import maintenance_pb2 as memoryd_dot_v1_dot_maintenance__pb2
 from memoryd.v1 import memory_pb2 as memoryd_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18memoryd/v1/indexer.proto\x12\nmemoryd.v1\x1a\x17memoryd/v1/memory.proto\"0\n\x0bSyncRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\"0\n\x0cSyncResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x04\x12\x0f\n\x07pending\x18\x02 \x01(\x04\"3\n\x0eReindexRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\" \n\x0fReindexResponse\x12\r\n\x05\x66iles\x18\x01 \x01(\x04\"@\n\x1bIndexerServiceStatusRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\"_\n\x1cIndexerServiceStatusResponse\x12+\n\x06status\x18\x01 \x01(\x0b\x32\x1b.memoryd.v1.WorkspaceStatus\x12\x12\n\ndisk_bytes\x18\x02 \x01(\x04\x32\xec\x01\n\x0eIndexerService\x12\x39\n\x04Sync\x12\x17.memoryd.v1.SyncRequest\x1a\x18.memoryd.v1.SyncResponse\x12\x42\n\x07Reindex\x12\x1a.memoryd.v1.ReindexRequest\x1a\x1b.memoryd.v1.ReindexResponse\x12[\n\x06Status\x12\'.memoryd.v1.IndexerServiceStatusRequest\x1a(.memoryd.v1.IndexerServiceStatusResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18memoryd/v1/indexer.proto\x12\nmemoryd.v1\x1a\x1cmemoryd/v1/maintenance.proto\x1a\x17memoryd/v1/memory.proto\"0\n\x0bSyncRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\"0\n\x0cSyncResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x04\x12\x0f\n\x07pending\x18\x02 \x01(\x04\"3\n\x0eReindexRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\" \n\x0fReindexResponse\x12\r\n\x05\x66iles\x18\x01 \x01(\x04\"@\n\x1bIndexerServiceStatusRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\"_\n\x1cIndexerServiceStatusResponse\x12+\n\x06status\x18\x01 \x01(\x0b\x32\x1b.memoryd.v1.WorkspaceStatus\x12\x12\n\ndisk_bytes\x18\x02 \x01(\x04\x32\xf9\x03\n\x0eIndexerService\x12\x39\n\x04Sync\x12\x17.memoryd.v1.SyncRequest\x1a\x18.memoryd.v1.SyncResponse\x12\x42\n\x07Reindex\x12\x1a.memoryd.v1.ReindexRequest\x1a\x1b.memoryd.v1.ReindexResponse\x12[\n\x06Status\x12\'.memoryd.v1.IndexerServiceStatusRequest\x1a(.memoryd.v1.IndexerServiceStatusResponse\x12K\n\nWorkspaces\x12\x1d.memoryd.v1.WorkspacesRequest\x1a\x1e.memoryd.v1.WorkspacesResponse\x12<\n\x05\x43heck\x12\x18.memoryd.v1.CheckRequest\x1a\x19.memoryd.v1.CheckResponse\x12<\n\x05Purge\x12\x18.memoryd.v1.PurgeRequest\x1a\x19.memoryd.v1.PurgeResponse\x12\x42\n\x07Unblock\x12\x1a.memoryd.v1.UnblockRequest\x1a\x1b.memoryd.v1.UnblockResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'memoryd.v1.indexer_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SYNCREQUEST']._serialized_start=65
-  _globals['_SYNCREQUEST']._serialized_end=113
-  _globals['_SYNCRESPONSE']._serialized_start=115
-  _globals['_SYNCRESPONSE']._serialized_end=163
-  _globals['_REINDEXREQUEST']._serialized_start=165
-  _globals['_REINDEXREQUEST']._serialized_end=216
-  _globals['_REINDEXRESPONSE']._serialized_start=218
-  _globals['_REINDEXRESPONSE']._serialized_end=250
-  _globals['_INDEXERSERVICESTATUSREQUEST']._serialized_start=252
-  _globals['_INDEXERSERVICESTATUSREQUEST']._serialized_end=316
-  _globals['_INDEXERSERVICESTATUSRESPONSE']._serialized_start=318
-  _globals['_INDEXERSERVICESTATUSRESPONSE']._serialized_end=413
-  _globals['_INDEXERSERVICE']._serialized_start=416
-  _globals['_INDEXERSERVICE']._serialized_end=652
+  _globals['_SYNCREQUEST']._serialized_start=95
+  _globals['_SYNCREQUEST']._serialized_end=143
+  _globals['_SYNCRESPONSE']._serialized_start=145
+  _globals['_SYNCRESPONSE']._serialized_end=193
+  _globals['_REINDEXREQUEST']._serialized_start=195
+  _globals['_REINDEXREQUEST']._serialized_end=246
+  _globals['_REINDEXRESPONSE']._serialized_start=248
+  _globals['_REINDEXRESPONSE']._serialized_end=280
+  _globals['_INDEXERSERVICESTATUSREQUEST']._serialized_start=282
+  _globals['_INDEXERSERVICESTATUSREQUEST']._serialized_end=346
+  _globals['_INDEXERSERVICESTATUSRESPONSE']._serialized_start=348
+  _globals['_INDEXERSERVICESTATUSRESPONSE']._serialized_end=443
+  _globals['_INDEXERSERVICE']._serialized_start=446
+  _globals['_INDEXERSERVICE']._serialized_end=951
 # @@protoc_insertion_point(module_scope)

@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from memoryd.v1 import indexer_pb2 as memoryd_dot_v1_dot_indexer__pb2
+from memoryd.v1 import maintenance_pb2 as memoryd_dot_v1_dot_maintenance__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -50,6 +51,26 @@ class IndexerServiceStub:
                 request_serializer=memoryd_dot_v1_dot_indexer__pb2.IndexerServiceStatusRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_indexer__pb2.IndexerServiceStatusResponse.FromString,
                 _registered_method=True)
+        self.Workspaces = channel.unary_unary(
+                '/memoryd.v1.IndexerService/Workspaces',
+                request_serializer=memoryd_dot_v1_dot_maintenance__pb2.WorkspacesRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_maintenance__pb2.WorkspacesResponse.FromString,
+                _registered_method=True)
+        self.Check = channel.unary_unary(
+                '/memoryd.v1.IndexerService/Check',
+                request_serializer=memoryd_dot_v1_dot_maintenance__pb2.CheckRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_maintenance__pb2.CheckResponse.FromString,
+                _registered_method=True)
+        self.Purge = channel.unary_unary(
+                '/memoryd.v1.IndexerService/Purge',
+                request_serializer=memoryd_dot_v1_dot_maintenance__pb2.PurgeRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_maintenance__pb2.PurgeResponse.FromString,
+                _registered_method=True)
+        self.Unblock = channel.unary_unary(
+                '/memoryd.v1.IndexerService/Unblock',
+                request_serializer=memoryd_dot_v1_dot_maintenance__pb2.UnblockRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_maintenance__pb2.UnblockResponse.FromString,
+                _registered_method=True)
 
 
 class IndexerServiceServicer:
@@ -77,6 +98,34 @@ class IndexerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Workspaces(self, request, context):
+        """Lists the workspaces that anything is known of.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Check(self, request, context):
+        """Compares log, outlines and stores of a workspace, and mends what does not fit.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Purge(self, request, context):
+        """Removes a file, a workspace or a tenant for good; to be repeated until the receipt is verified.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Unblock(self, request, context):
+        """Takes a file off the block list.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_IndexerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +143,26 @@ def add_IndexerServiceServicer_to_server(servicer, server):
                     servicer.Status,
                     request_deserializer=memoryd_dot_v1_dot_indexer__pb2.IndexerServiceStatusRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_indexer__pb2.IndexerServiceStatusResponse.SerializeToString,
+            ),
+            'Workspaces': grpc.unary_unary_rpc_method_handler(
+                    servicer.Workspaces,
+                    request_deserializer=memoryd_dot_v1_dot_maintenance__pb2.WorkspacesRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_maintenance__pb2.WorkspacesResponse.SerializeToString,
+            ),
+            'Check': grpc.unary_unary_rpc_method_handler(
+                    servicer.Check,
+                    request_deserializer=memoryd_dot_v1_dot_maintenance__pb2.CheckRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_maintenance__pb2.CheckResponse.SerializeToString,
+            ),
+            'Purge': grpc.unary_unary_rpc_method_handler(
+                    servicer.Purge,
+                    request_deserializer=memoryd_dot_v1_dot_maintenance__pb2.PurgeRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_maintenance__pb2.PurgeResponse.SerializeToString,
+            ),
+            'Unblock': grpc.unary_unary_rpc_method_handler(
+                    servicer.Unblock,
+                    request_deserializer=memoryd_dot_v1_dot_maintenance__pb2.UnblockRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_maintenance__pb2.UnblockResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -178,6 +247,114 @@ class IndexerService:
             '/memoryd.v1.IndexerService/Status',
             memoryd_dot_v1_dot_indexer__pb2.IndexerServiceStatusRequest.SerializeToString,
             memoryd_dot_v1_dot_indexer__pb2.IndexerServiceStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Workspaces(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.IndexerService/Workspaces',
+            memoryd_dot_v1_dot_maintenance__pb2.WorkspacesRequest.SerializeToString,
+            memoryd_dot_v1_dot_maintenance__pb2.WorkspacesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Check(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.IndexerService/Check',
+            memoryd_dot_v1_dot_maintenance__pb2.CheckRequest.SerializeToString,
+            memoryd_dot_v1_dot_maintenance__pb2.CheckResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Purge(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.IndexerService/Purge',
+            memoryd_dot_v1_dot_maintenance__pb2.PurgeRequest.SerializeToString,
+            memoryd_dot_v1_dot_maintenance__pb2.PurgeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Unblock(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.IndexerService/Unblock',
+            memoryd_dot_v1_dot_maintenance__pb2.UnblockRequest.SerializeToString,
+            memoryd_dot_v1_dot_maintenance__pb2.UnblockResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -6,6 +6,7 @@ The indexer service, called by the gateway and by operators with the deployment'
 from collections import abc as _abc
 from grpc import aio as _aio
 from memoryd.v1 import indexer_pb2 as _indexer_pb2
+from memoryd.v1 import maintenance_pb2 as _maintenance_pb2
 import abc as _abc_1
 
 
@@ -22,6 +23,14 @@ class IndexerServiceStub:
     """Puts every file of a workspace into the queue again."""
     Status: _aio.UnaryUnaryMultiCallable[_indexer_pb2.IndexerServiceStatusRequest, _indexer_pb2.IndexerServiceStatusResponse]
     """Reports what is indexed and what is pending."""
+    Workspaces: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.WorkspacesRequest, _maintenance_pb2.WorkspacesResponse]
+    """Lists the workspaces that anything is known of."""
+    Check: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.CheckRequest, _maintenance_pb2.CheckResponse]
+    """Compares log, outlines and stores of a workspace, and mends what does not fit."""
+    Purge: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.PurgeRequest, _maintenance_pb2.PurgeResponse]
+    """Removes a file, a workspace or a tenant for good; to be repeated until the receipt is verified."""
+    Unblock: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.UnblockRequest, _maintenance_pb2.UnblockResponse]
+    """Takes a file off the block list."""
 
 class IndexerServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps the indexes equal to the file log."""
@@ -49,5 +58,37 @@ class IndexerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_indexer_pb2.IndexerServiceStatusRequest, _abc.Awaitable[_indexer_pb2.IndexerServiceStatusResponse]],
     ) -> _abc.Awaitable[_indexer_pb2.IndexerServiceStatusResponse]:
         """Reports what is indexed and what is pending."""
+
+    @_abc_1.abstractmethod
+    def Workspaces(
+        self,
+        request: _maintenance_pb2.WorkspacesRequest,
+        context: _aio.ServicerContext[_maintenance_pb2.WorkspacesRequest, _abc.Awaitable[_maintenance_pb2.WorkspacesResponse]],
+    ) -> _abc.Awaitable[_maintenance_pb2.WorkspacesResponse]:
+        """Lists the workspaces that anything is known of."""
+
+    @_abc_1.abstractmethod
+    def Check(
+        self,
+        request: _maintenance_pb2.CheckRequest,
+        context: _aio.ServicerContext[_maintenance_pb2.CheckRequest, _abc.Awaitable[_maintenance_pb2.CheckResponse]],
+    ) -> _abc.Awaitable[_maintenance_pb2.CheckResponse]:
+        """Compares log, outlines and stores of a workspace, and mends what does not fit."""
+
+    @_abc_1.abstractmethod
+    def Purge(
+        self,
+        request: _maintenance_pb2.PurgeRequest,
+        context: _aio.ServicerContext[_maintenance_pb2.PurgeRequest, _abc.Awaitable[_maintenance_pb2.PurgeResponse]],
+    ) -> _abc.Awaitable[_maintenance_pb2.PurgeResponse]:
+        """Removes a file, a workspace or a tenant for good; to be repeated until the receipt is verified."""
+
+    @_abc_1.abstractmethod
+    def Unblock(
+        self,
+        request: _maintenance_pb2.UnblockRequest,
+        context: _aio.ServicerContext[_maintenance_pb2.UnblockRequest, _abc.Awaitable[_maintenance_pb2.UnblockResponse]],
+    ) -> _abc.Awaitable[_maintenance_pb2.UnblockResponse]:
+        """Takes a file off the block list."""
 
 def add_IndexerServiceServicer_to_server(servicer: IndexerServiceServicer, server: _aio.Server) -> None: ...

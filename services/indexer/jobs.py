@@ -50,7 +50,9 @@ class Lease:
             raise LeaseLostError
         if self.remaining < self._seconds / 2 and self._until < self._last:
             asked = self._clock()
-            await self._delivery.in_progress()
+            if not await self._delivery.in_progress():
+                self._until = self._last = asked
+                raise LeaseLostError
             self._until = min(asked + self._seconds, self._last)
 
     @property

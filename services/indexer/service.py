@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 
 import structlog
 
 from memoryd.domain.chunking import Limits
+from memoryd.domain.files import FileKey
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline
-from memoryd.errors import ConflictError, UnavailableError
+from memoryd.domain.purges import PurgeOrder, PurgeReceipt
+from memoryd.domain.repairs import Checkup
+from memoryd.errors import ConflictError, DeadlineExceededError, UnavailableError
 from memoryd.ports import (
     Embedder,
     FileLog,
-    Indexing,
     IndexStatus,
+    Maintenance,
     Manifest,
     QuarantinedFile,
     TextStore,
@@ -32,6 +35,7 @@ from services.indexer.pipeline import Pipeline
 from services.indexer.prepare import Preparer
 from services.indexer.repair.inspect import Inspector
 from services.indexer.repair.mend import Mender
+from services.indexer.repair.purge import Purger
 from services.indexer.repair.repairer import Repairer
 from services.indexer.settings import IndexerSettings
 from services.indexer.settle import Settler
@@ -49,7 +53,7 @@ _REPORT_EVERY = 0.1
 _log = structlog.get_logger(__name__)
 
 
-class Indexer(Indexing):
+class Indexer(Maintenance):
     """One replica of the indexer, of one generation.
 
     Args:
@@ -93,6 +97,15 @@ class Indexer(Indexing):
             clock=clock,
         )
         self.repairer = self._build_repairer()
+        self._vectorizer = Vectorizer(vectors, embedder, settings, self._metrics)
+        self._purger = Purger(
+            log=log,
+            manifest=manifest,
+            stores=(vectors, texts),
+            workspace=workspace,
+            settings=settings,
+            forget=self._vectorizer.forget,
+        )
         self._preparer: Preparer | None = None
         self._pipeline: Pipeline | None = None
         self._indexing: asyncio.Task[None] | None = None
@@ -135,7 +148,7 @@ class Indexer(Indexing):
         )
 
     def _build(self, preparer: Preparer) -> Pipeline:
-        vectorizer = Vectorizer(self._vectors, self._embedder, self._settings, self._metrics)
+        vectorizer = self._vectorizer
         composer = Composer(
             log=self._log,
             manifest=self._manifest,
@@ -238,6 +251,28 @@ class Indexer(Indexing):
         changed = await self._workspace.sync(scope, timeout)
         status = await self.wait_idle(scope, max(timeout - (self._clock() - began), 0.0))
         return changed, status.pending
+
+    async def workspaces(self) -> Sequence[Scope]:
+        """List the workspaces that anything is known of, of all tenants."""
+        return await self.repairer.scopes()
+
+    async def check(self, scope: Scope, *, mend: bool, timeout: float) -> Checkup:
+        """Compare log, outlines and stores of a workspace, and mend what does not fit, within `timeout` seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await self.repairer.check(scope, mend=mend)
+        except TimeoutError:
+            raise DeadlineExceededError(
+                f"comparing {scope} took longer than {timeout:g} s: the indexer does it by itself, too; see its log"
+            ) from None
+
+    async def purge(self, order: PurgeOrder, *, timeout: float) -> PurgeReceipt:
+        """Remove for good, as far as that can be done within `timeout` seconds; to be repeated until it is verified."""
+        return await self._purger.purge(order, timeout)
+
+    async def unblock(self, key: FileKey, *, timeout: float) -> bool:
+        """Take a file off the block list; whether it was on it."""
+        return await self._purger.unblock(key, timeout)
 
     async def reindex(self, scope: Scope) -> int:
         """Put every file of a workspace into the queue again, under new revisions; returns how many."""

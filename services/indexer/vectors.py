@@ -40,6 +40,10 @@ class Vectorizer:
         wanted = int(self._tokens_per_second * self._settings.group_seconds)
         return min(max(wanted, self._settings.group_min_tokens), self._settings.group_max_tokens)
 
+    def forget(self) -> None:
+        """Drop the vectors of texts that were embedded a moment ago."""
+        self._recent.clear()
+
     def recent(self, chunks: Sequence[Chunk]) -> Vectors:
         """Find vectors of texts that were embedded a moment ago, of the same tenant."""
         keys = set(map(vector_key, chunks))

@@ -26,8 +26,11 @@ async def mint(data_dir: Path, tenant: str, workspaces: frozenset[str]) -> str:
         await keys.close()
 
 
-async def leave_endpoint(settings: StandaloneSettings, keys: KeyStore, address: str) -> None:
-    """Write where the server is and a key for the first workspace's tenant; the last start's key is used again."""
+async def leave_endpoint(settings: StandaloneSettings, keys: KeyStore, address: str, operator: str = "") -> None:
+    """Write where the server is and a key for the first workspace's tenant; the last start's key is used again.
+
+    `operator` is the credential for its maintenance calls, new at each start.
+    """
     if not settings.workspaces:
         return
     tenant = settings.workspaces[0].scope.tenant
@@ -40,4 +43,4 @@ async def leave_endpoint(settings: StandaloneSettings, keys: KeyStore, address: 
         key = await keys.create(tenant, covered)
         if principal:
             await keys.revoke(principal.key_id)
-    write_endpoint(settings.data_dir, Endpoint(address, key))
+    write_endpoint(settings.data_dir, Endpoint(address, key, operator))

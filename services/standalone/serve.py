@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import shlex
 import sys
 from pathlib import Path, PurePath
 
+from pydantic import SecretStr
 from rich.console import Console
 
 from memoryd.domain.names import Scope
@@ -15,8 +17,10 @@ from memoryd.errors import UnavailableError
 from memoryd.logs import configure
 from memoryd.metrics import exposed
 from memoryd.process.variables import warn_of_mistyped
+from memoryd.server.credentials import ServiceCredentialSettings, service_authenticator
 from memoryd.server.lifecycle import Server, until_signal
 from services.gateway.rpc import add_to
+from services.indexer.rpc import add_to as add_indexer
 from services.standalone.app import Standalone, open_standalone
 from services.standalone.index import index_all
 from services.standalone.keys import leave_endpoint
@@ -32,8 +36,11 @@ async def serve(settings: StandaloneSettings, console: Console) -> None:
     async with until_signal(), exposed(settings.metrics), open_standalone(settings) as standalone:
         server = Server(settings.grpc)
         add_to(server, standalone.gateway, standalone.keys)
+        operator = secrets.token_urlsafe(32)
+        credentials = ServiceCredentialSettings(tokens=(SecretStr(operator),))
+        add_indexer(server, standalone.indexer, service_authenticator(settings.grpc, credentials))
         async with server:
-            await leave_endpoint(settings, standalone.keys, server.address)
+            await leave_endpoint(settings, standalone.keys, server.address, operator)
             async with asyncio.TaskGroup() as group:
                 group.create_task(server.serve())
                 group.create_task(standalone.indexer.closed())

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from memoryd.domain.files import FileKey, FileState, LoggedFile, Problem, Revision
 from memoryd.domain.names import Scope
+from memoryd.domain.plans import BLOCKED
 from memoryd.errors import ConflictError, InvalidInputError
 from memoryd.ports import FileLog
 from services.workspace.metrics import STATES_PUT
@@ -71,6 +72,8 @@ class Publisher:
 
     def _differs(self, state: FileState) -> bool:
         last = self._last.get(state.key.path)
+        if last is not None and last.state.problem is not None and last.state.problem.reason == BLOCKED:
+            return False  # only the operator who blocked the file may put another state
         return not state.deleted if last is None else not last.state.same_as(state)
 
     async def _reload(self, key: FileKey) -> None:

@@ -18,8 +18,8 @@ from memoryd.folder.rules import FolderRules
 from memoryd.ports import (
     FileLog,
     Generations,
-    Indexing,
     KeyStore,
+    Maintenance,
     Manifest,
     Searcher,
     StreamingEmbedder,
@@ -81,7 +81,7 @@ SEARCHERS: Mapping[str, Callable[[Searcher], AbstractAsyncContextManager[Searche
     "in-process": nullcontext,
     "grpc": grpc_searcher,
 }
-INDEXINGS: Mapping[str, Callable[[UseCases], AbstractAsyncContextManager[Indexing]]] = {
+INDEXINGS: Mapping[str, Callable[[UseCases], AbstractAsyncContextManager[Maintenance]]] = {
     "in-process": nullcontext,
     "grpc": grpc_indexing,
 }

@@ -56,10 +56,12 @@ class MemoryDelivery:
             task.due = time.monotonic() + delay
             self._log.notify()
 
-    async def in_progress(self) -> None:
+    async def in_progress(self) -> bool:
         task = self._task()
         if task and task.attempts == self.attempt:
             task.due = time.monotonic() + self._log.lease
+            return True
+        return False
 
 
 class MemoryFileLog:

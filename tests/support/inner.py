@@ -14,8 +14,11 @@ from memoryd.adapters.grpc.indexing import GrpcIndexing
 from memoryd.adapters.grpc.remote import Remote
 from memoryd.adapters.grpc.searcher import GrpcSearcher
 from memoryd.adapters.grpc.settings import ClientSettings, Name
+from memoryd.domain.files import FileKey
 from memoryd.domain.names import Scope
-from memoryd.ports import Indexing, IndexStatus, Searcher, StreamingEmbedder
+from memoryd.domain.purges import PurgeOrder, PurgeReceipt
+from memoryd.domain.repairs import Checkup
+from memoryd.ports import IndexStatus, Maintenance, Searcher, StreamingEmbedder
 from memoryd.server.credentials import ServiceCredentialSettings, service_authenticator
 from memoryd.server.interceptor import Authenticate
 from memoryd.server.lifecycle import Server
@@ -37,6 +40,9 @@ class FakeIndexer(FakeIndexing):
 
     synced: list[tuple[Scope, float]] = field(default_factory=list)
     error: Exception | None = None
+    checkups: dict[Scope, Checkup] = field(default_factory=dict)
+    receipt: PurgeReceipt = field(default_factory=lambda: PurgeReceipt((), verified=True))
+    asked: list[object] = field(default_factory=list)
 
     async def status(self, scope: Scope) -> IndexStatus:
         if self.error:
@@ -49,6 +55,21 @@ class FakeIndexer(FakeIndexing):
 
     async def reindex(self, scope: Scope) -> int:
         return 7
+
+    async def workspaces(self) -> Sequence[Scope]:
+        return sorted(self.statuses)
+
+    async def check(self, scope: Scope, *, mend: bool, timeout: float) -> Checkup:
+        self.asked.append((scope, mend))
+        return self.checkups[scope]
+
+    async def purge(self, order: PurgeOrder, *, timeout: float) -> PurgeReceipt:
+        self.asked.append(order)
+        return self.receipt
+
+    async def unblock(self, key: FileKey, *, timeout: float) -> bool:
+        self.asked.append(key)
+        return True
 
 
 Add = Callable[[Server, Authenticate], None]
@@ -91,7 +112,7 @@ async def grpc_searcher(service: Searcher) -> AsyncIterator[Searcher]:
 
 
 @asynccontextmanager
-async def grpc_indexing(service: UseCases) -> AsyncIterator[Indexing]:
+async def grpc_indexing(service: UseCases) -> AsyncIterator[Maintenance]:
     """Reach an indexer over gRPC."""
     async with reached("indexer", lambda server, known: add_indexer(server, service, known)) as way:
         yield GrpcIndexing(way)

@@ -35,9 +35,9 @@ class SqliteDelivery:
         delay = min(delay, tables.LONGEST_DELAY)
         await self._log.postpone(self._consumer, self.file.revision, self.attempt, delay, leased=False)
 
-    async def in_progress(self) -> None:
-        """Begin the lease anew; without effect where it has passed on."""
-        await self._log.postpone(self._consumer, self.file.revision, self.attempt, self._log.lease, leased=True)
+    async def in_progress(self) -> bool:
+        """Begin the lease anew; False where it has passed on, or a later state of the file has come."""
+        return await self._log.postpone(self._consumer, self.file.revision, self.attempt, self._log.lease, leased=True)
 
 
 class SqliteFileLog:
@@ -143,11 +143,11 @@ class SqliteFileLog:
         work = partial(tables.settle, consumer=consumer, sequence=revision.sequence)
         await self._database.run(work, self._forget_pending)
 
-    async def postpone(self, consumer: str, revision: Revision, attempt: int, delay: float, *, leased: bool) -> None:
-        """Deliver a state again after `delay` seconds, if `attempt` is still its last delivery."""
+    async def postpone(self, consumer: str, revision: Revision, attempt: int, delay: float, *, leased: bool) -> bool:
+        """Deliver a state again after `delay` seconds, if `attempt` is still its last delivery; whether it was."""
         sequence, due = revision.sequence, self._now() + delay
         work = partial(tables.postpone, consumer=consumer, sequence=sequence, attempt=attempt, due=due, leased=leased)
-        await self._database.run(work, self._notify)
+        return await self._database.run(work, self._notify)
 
     async def close(self) -> None:
         """Release the file."""

@@ -187,12 +187,13 @@ def settle(connection: sqlite3.Connection, consumer: str, sequence: int) -> None
 
 def postpone(
     connection: sqlite3.Connection, consumer: str, sequence: int, attempt: int, *, due: float, leased: bool
-) -> None:
-    """Set when a state is delivered again, if `attempt` is still its last delivery."""
-    connection.execute(
+) -> bool:
+    """Set when a state is delivered again, if `attempt` is still its last delivery; whether it was."""
+    cursor = connection.execute(
         "UPDATE deliveries SET due = ?, leased = ? WHERE consumer = ? AND sequence = ? AND attempts = ?",
         (due, leased, consumer, sequence, attempt),
     )
+    return cursor.rowcount > 0
 
 
 def pending(connection: sqlite3.Connection, consumer: str, scope: Scope) -> int:

@@ -94,12 +94,16 @@ class NatsDelivery:
             await self._leases.answer(self._message, f"-NAK {wait}".rstrip().encode())
             self._settled = True
 
-    async def in_progress(self) -> None:
-        """Begin the lease anew; without effect where it has passed on."""
-        if self._is_held():
-            asked = asyncio.get_running_loop().time()
-            await self._leases.answer(self._message, b"+WPI")
-            self._until = asked + self._leases.seconds * _USED
+    async def in_progress(self) -> bool:
+        """Begin the lease anew; False where it has passed on, or a later state of the file has come."""
+        if not self._is_held():
+            return False
+        asked = asyncio.get_running_loop().time()
+        if await self._leases.bucket.at(self.file.revision.sequence) is None:
+            return False
+        await self._leases.answer(self._message, b"+WPI")
+        self._until = asked + self._leases.seconds * _USED
+        return True
 
     def _is_held(self) -> bool:
         """Whether the lease is still ours, as far as this process can know."""

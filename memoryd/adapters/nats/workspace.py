@@ -16,8 +16,7 @@ from memoryd.domain.markdown.privacy import says_private
 from memoryd.domain.names import Scope
 from memoryd.errors import DeadlineExceededError, MemorydError, NotFoundError, UnavailableError
 from memoryd.ports import WorkspaceFile
-
-UNREACHABLE = "UNREACHABLE"
+from memoryd.ports.workspace import UNREACHABLE
 
 
 class NobodyAnswersError(Exception):

@@ -103,7 +103,7 @@ class TestDelivery:
         await put(log, content="2")
         await old.ack()
         await old.retry(60)
-        await old.in_progress()
+        assert not await old.in_progress()
         assert await log.pending("one", SCOPE) == 1
         (new,) = await fetch(log)
         assert (new.file.state.content, new.attempt) == (b"2", 1)
@@ -188,7 +188,7 @@ class TestLease:
         again = asyncio.create_task(fetch(log))
         started = asyncio.get_running_loop().time()
         while asyncio.get_running_loop().time() - started < 2 * LEASE_SECONDS:
-            await delivery.in_progress()
+            assert await delivery.in_progress()
             await asyncio.sleep(LEASE_SECONDS / 6)
             assert not again.done()
         assert [d.attempt for d in await again] == [2]
@@ -199,6 +199,6 @@ class TestLease:
         (late,) = await fetch(log)
         (holder,) = await fetch(log)
         await late.retry(60)
-        await late.in_progress()
+        assert not await late.in_progress()
         (again,) = await fetch(log)
         assert (holder.attempt, again.attempt) == (2, 3)

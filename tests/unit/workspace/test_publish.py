@@ -1,7 +1,8 @@
 import pytest
 
 from memoryd.adapters.embedded.filelog import SqliteFileLog
-from memoryd.domain.files import FileKey, FileState
+from memoryd.domain.files import FileKey, FileState, Problem
+from memoryd.domain.plans import BLOCKED
 from memoryd.errors import ConflictError
 from services.workspace.observe import Observed
 from services.workspace.publish import Publisher
@@ -64,3 +65,21 @@ async def test_a_deletion_of_a_file_that_was_never_logged_is_not_put(log: Sqlite
     put, _ = await Publisher(SCOPE, log).put("a.md", look, live=True)
     assert not put
     assert await log.get(KEY) is None
+
+
+async def test_a_blocked_file_is_put_by_nobody_but_the_operator(log: SqliteFileLog) -> None:
+    blocked = FileState(KEY, "", None, 0.0, problem=Problem(BLOCKED, "for a test"))
+    await log.put(blocked, expected=None, live=False)
+
+    async def look() -> Observed:
+        return Observed(FileState(KEY, "text", b"text", 0.0))
+
+    async def gone() -> Observed:
+        return Observed(FileState.deletion(KEY, 0.0))
+
+    publisher = Publisher(SCOPE, log)
+    assert (await publisher.put("a.md", look, live=True))[0] is False
+    assert (await publisher.put("a.md", gone, live=True))[0] is False
+    logged = await log.get(KEY)
+    assert logged is not None
+    assert logged.state.problem == blocked.problem
