@@ -40,7 +40,7 @@ class _Result:
 
 def doctor(
     *,
-    check: Annotated[bool, typer.Option("--check", help="Only look: change nothing.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only look: mend nothing.")] = False,
     tenant: Annotated[str, typer.Option(help="The tenant of --workspace.")] = "local",
     workspace: Annotated[str, typer.Option("--workspace", "-w", help="Only this one; default: all.")] = "",
     data_dir: DataDir = None,

@@ -33,7 +33,7 @@ async def reach_indexer(data_dir: Path | None, config: Path | None) -> AsyncIter
         from services.standalone.app import open_standalone  # noqa: PLC0415  (only what owns a directory needs services)
         from services.standalone.settings import load  # noqa: PLC0415
 
-        settings = load(config, data_dir=data_dir)
+        settings = load(config, data_dir=data_dir, indexer={"repair": False})  # the command decides what is mended
         try:
             standalone = await stack.enter_async_context(open_standalone(settings))
         except ConfigError as error:

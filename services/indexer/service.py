@@ -122,7 +122,8 @@ class Indexer(Maintenance):
         self._pipeline = self._build(self._preparer)
         self._indexing = asyncio.create_task(self._pipeline.run(), name="indexing")
         self._sweeping = asyncio.create_task(self.sweeper.run(), name="sweeping")
-        self._repairing = asyncio.create_task(self.repairer.run(), name="repairing")
+        if self._settings.repair:
+            self._repairing = asyncio.create_task(self.repairer.run(), name="repairing")
 
     def _build_repairer(self) -> Repairer:
         settings = self._settings
@@ -173,12 +174,14 @@ class Indexer(Maintenance):
 
     async def stop(self, timeout: float) -> None:
         """Take in no more, finish what is in work within `timeout` seconds, abandon the rest: it is delivered again."""
-        if self._pipeline is None or self._indexing is None or self._sweeping is None or self._repairing is None:
+        if self._pipeline is None or self._indexing is None or self._sweeping is None:
             return
-        tasks = {self._indexing, self._sweeping, self._repairing}
+        tasks = {self._indexing, self._sweeping}
         self._pipeline.stop()
         self._sweeping.cancel()
-        self._repairing.cancel()
+        if self._repairing is not None:
+            tasks.add(self._repairing)
+            self._repairing.cancel()
         await asyncio.wait({self._indexing}, timeout=timeout)
         if not self._indexing.done():
             _log.warning("indexing stopped in the middle; it goes on after the next start", waited=timeout)

@@ -43,6 +43,9 @@ class IndexerSettings(BaseSettings):
     sweep_interval: PositiveFloat = Field(
         default=900.0, description="Time between comparisons of everything, which find what is to be mended or swept."
     )
+    repair: bool = Field(
+        default=True, description="Compare and mend by itself. Off: only when an operator asks, by `memoryd doctor`."
+    )
     glance_interval: PositiveFloat = Field(
         default=30.0, description="Time between looks whether a whole store, log or manifest is gone."
     )
