@@ -78,6 +78,7 @@ async def main(folder: Path, data: Path) -> None:
     """Index a folder, then serve until SIGTERM; the endpoint file appears when everything is indexed."""
     configure(LogSettings(level="warning"))  # a line a call would be measured too
     settings = load(data_dir=data, workspaces=[{"path": folder}], grpc=ServerSettings(address="127.0.0.1:0"))
+    settings = settings.model_copy(update={"search": settings.search.without_caches()})
     async with (
         until_signal(),
         open_embedder(settings.embedder) as model,

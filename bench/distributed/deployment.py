@@ -69,7 +69,11 @@ async def six_processes(root: Path, modules: Mapping[str, str] | None = None) ->
         folders["logs"],
         f"memoryd-bench-{secrets.token_hex(4)}",
         Servers(nats.url, qdrant.url, opensearch.url),
-        more={"MEMORYD_OPENSEARCH_REFRESH_MILLISECONDS": "100"},
+        more={
+            "MEMORYD_OPENSEARCH_REFRESH_MILLISECONDS": "100",
+            "MEMORYD_SEARCH_ANSWER_CACHE_BYTES": "0",
+            "MEMORYD_SEARCH_VECTOR_CACHE_BYTES": "0",
+        },
         modules=modules,
     )
     try:

@@ -109,7 +109,9 @@ class Legs:
             if len(text) < len(ask.text):
                 of_it = f"the vector leg on its first {len(text)} characters"
                 stages.note(Stage.EMBED, CUT_SHORT, "the query is longer than the model's window", of_it)
-            embeddings = await self._embedder.embed([text], kind=ask.kind, lane=Lane.QUERY, timeout=seconds)
+            embeddings = await self._embedder.embed(
+                [text], kind=ask.kind, lane=Lane.QUERY, timeout=seconds, tenant=where.scope.tenant
+            )
             return await self._checked(embeddings)
 
         embedding = await stages.run(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from memoryd.domain.mmr import diversify
 from memoryd.domain.names import Scope
+from memoryd.domain.outlines import WorkspaceView
 from memoryd.domain.queries import (
     MAX_RESULTS,
     Chat,
@@ -24,7 +25,9 @@ from memoryd.domain.subqueries import blend
 from memoryd.domain.text import QueryWord, analyze_query
 from memoryd.errors import UnavailableError, UnimplementedError
 from memoryd.ports import Embedder, FileLog, Manifest, TextStore, VectorStore
+from services.search.answers import Answers
 from services.search.candidates import gather, word_weights
+from services.search.embeddings import CachingEmbedder
 from services.search.legs import Ask, Found, Legs
 from services.search.outlines import Outlines
 from services.search.results import result
@@ -47,11 +50,15 @@ class SearchService:
     settings: SearchSettings
     _outlines: Outlines = field(init=False)
     _legs: Legs = field(init=False)
+    answers: Answers = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin with all dependencies trusted."""
+        """Begin with all dependencies trusted, and nothing kept."""
         self._outlines = Outlines(self.manifest, self.log, self.consumer, self.settings)
-        self._legs = Legs(self.embedder, self.vectors, self.texts, self.settings)
+        settings = self.settings
+        embedder = CachingEmbedder(self.embedder, settings.vector_cache_bytes)
+        self._legs = Legs(embedder, self.vectors, self.texts, settings)
+        self.answers = Answers(settings.answer_cache_bytes, settings.answer_cache_seconds)
 
     async def search(self, scope: Scope, query: SearchQuery, *, timeout: float) -> SearchAnswer:
         """Run a search within `timeout` seconds.
@@ -65,7 +72,23 @@ class SearchService:
         wanted = query.freshness
         behind = wanted is not None and not await self._outlines.reached(scope, wanted, stages)
         fixed = await self._outlines.fix(scope, stages)
-        view = fixed.view
+
+        async def make() -> SearchAnswer:
+            return await self._answer(scope, query, fixed.view, stages)
+
+        if fixed.current:
+            answer = await self.answers.get(scope, fixed.view, query, stages.left, make)
+        else:  # what was purged meanwhile must not come from memory
+            answer = await make()
+        behind = behind or not fixed.current
+        return replace(answer, pending=fixed.pending, behind=behind, timings=answer.timings or stages.timings)
+
+    def forget(self, scope: Scope) -> None:
+        """Drop what is kept in memory of a workspace's content at once, as a purge asks for."""
+        self.answers.forget(scope)
+
+    async def _answer(self, scope: Scope, query: SearchQuery, view: WorkspaceView, stages: Stages) -> SearchAnswer:
+        """Run the legs and what comes after them."""
         visible = Visible(view, query)
         where = await index_filter(scope, visible)
         words = analyze_query(query.text)
@@ -98,11 +121,10 @@ class SearchService:
             mode=found.mode,
             model=await self._model() if found.vector is not None else None,
             citations=cited,
-            pending=fixed.pending,
+            pending=0,
             degraded=tuple(stages.degraded),
             timings=stages.timings,
             revision=f"{view.sequence:x}",
-            behind=behind or not fixed.current,
         )
 
     async def _score(

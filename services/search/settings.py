@@ -48,6 +48,15 @@ class SearchSettings(BaseSettings):
         default=0.5, gt=0, le=1, description="Share of the call's time that embedding the query may take."
     )
     leg_share: float = Field(default=0.8, gt=0, le=1, description="Share of the time then left that a leg may take.")
+    answer_cache_bytes: int = Field(
+        default=32 << 20, ge=0, description="Memory for whole answers, about; 0: none are kept."
+    )
+    answer_cache_seconds: float = Field(
+        default=300.0, gt=0, description="How long an answer is kept at most, while nothing of its workspace changes."
+    )
+    vector_cache_bytes: int = Field(
+        default=32 << 20, ge=0, description="Memory for queries' embeddings, about; 0: none are kept."
+    )
     outline_share: float = Field(
         default=0.3, gt=0, le=1, description="Share of the call's time that reading the outlines may take."
     )
@@ -65,6 +74,10 @@ class SearchSettings(BaseSettings):
         description="What queries get that say nothing else, by TENANT/WORKSPACE, as JSON: "
         '{"local/notes": {"decay_half_life_days": 30, "mmr_lambda": 0.7}}.',
     )
+
+    def without_caches(self) -> SearchSettings:
+        """Do all work anew each time, as a measurement of it needs."""
+        return self.model_copy(update={"answer_cache_bytes": 0, "vector_cache_bytes": 0})
 
     def applied(self, scope: Scope, query: SearchQuery) -> SearchQuery:
         """Fill in what a query leaves to its workspace; a half-life of 0 days and λ = 1 switch it off."""

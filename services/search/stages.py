@@ -35,7 +35,13 @@ class Stages:
         self._end = time.monotonic() + timeout
         self._patience = patience
         self.timings: dict[Stage, float] = {}
-        self.degraded: list[Degraded] = []
+        self._degraded: list[Degraded] = []
+
+    @property
+    def degraded(self) -> list[Degraded]:
+        """What was noted, in the order of the stages."""
+        order = list(Stage)
+        return sorted(self._degraded, key=lambda entry: order.index(entry.stage))
 
     @property
     def left(self) -> float:
@@ -100,8 +106,8 @@ class Stages:
         """Report a stage that did not do what was asked of it; what several sub-queries met is reported once."""
         STAGE_DEGRADED.labels(stage.value, reason).inc()
         entry = Degraded(stage=stage, reason=reason, detail=detail, instead=instead)
-        if entry not in self.degraded:
-            self.degraded.append(entry)
+        if entry not in self._degraded:
+            self._degraded.append(entry)
 
 
 def _unknown(_: Breaker) -> None:

@@ -25,7 +25,9 @@ async def served(data: RetrievalSet, folder: Path, settings: StandaloneSettings)
     """Write the documents below `folder`, and serve them on a port of this machine, without TLS."""
     await asyncio.to_thread(write, data, folder)
     workspaces = tuple(WorkspaceSettings(path=folder / group, name=group) for group in data.groups)
-    settings = settings.model_copy(update={"workspaces": workspaces})
+    # The same queries come in several modes, and how long each takes is measured.
+    search = settings.search.without_caches()
+    settings = settings.model_copy(update={"workspaces": workspaces, "search": search})
     server = Server(ServerSettings(address="127.0.0.1:0", tls_cert=None, tls_key=None, tls_client_ca=None))
     async with open_standalone(settings) as standalone:
         add_to(server, standalone.gateway, standalone.keys)

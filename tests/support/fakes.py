@@ -146,6 +146,7 @@ class MemoryManifest:
         self.commits: list[Outline] = []
         self._entry = 0
         self._sequences: Counter[Scope] = Counter()
+        self._views: dict[Scope, WorkspaceView] = {}
         self._committed = asyncio.Condition()
 
     async def outline(self, key: FileKey) -> Outline | None:
@@ -165,8 +166,11 @@ class MemoryManifest:
         return committed
 
     async def view(self, scope: Scope) -> WorkspaceView:
-        outlines = {key.path: outline for key, outline in self.outlines.items() if key.scope == scope}
-        return WorkspaceView(self._sequences[scope], outlines)
+        sequence, last = self._sequences[scope], self._views.get(scope)
+        if last is None or last.sequence != sequence:
+            outlines = {key.path: outline for key, outline in self.outlines.items() if key.scope == scope}
+            last = self._views[scope] = WorkspaceView(sequence, outlines)
+        return last
 
     async def scopes(self) -> Sequence[Scope]:
         return sorted({key.scope for key in self.outlines})

@@ -325,7 +325,7 @@ async def test_what_a_query_leaves_open_its_workspace_decides(world: World) -> N
 
 async def test_withheld_results_take_no_place(world: World) -> None:
     """What was made private while the legs ran is read afresh, before results are cut to the number asked for."""
-    first = (await world.search(chat=Chat.GROUP, max_results=1)).results[0].path
+    first = (await world.search(chat=Chat.GROUP, max_results=2)).results[0].path
     stale = await world.manifest.view(SCOPE)
     outline = await world.manifest.outline(FileKey(SCOPE, first))
     assert outline is not None
