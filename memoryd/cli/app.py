@@ -10,6 +10,7 @@ import typer
 
 from memoryd.cli.doctor import doctor
 from memoryd.cli.evaluate import evaluate
+from memoryd.cli.generations import app as generations
 from memoryd.cli.keys import app as keys
 from memoryd.cli.local import index, serve
 from memoryd.cli.model import app as models
@@ -31,6 +32,7 @@ for command in (serve, search, get, status, index, doctor, purge):
 app.command(name="eval")(evaluate)
 app.add_typer(models, name="model")
 app.add_typer(keys, name="key")
+app.add_typer(generations, name="generations")
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001  (typer passes the option's value)

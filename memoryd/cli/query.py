@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from memoryd.cli.generations import ready_in
 from memoryd.cli.output import Json, Server, err, out, print_json
 from memoryd.client import MemorydClient, SearchReply, StatusReply, connect
 
@@ -125,6 +126,11 @@ def status(*, workspace: Workspace = "", server: Server = None, as_json: Json = 
     for item in reply.workspaces:
         for file in item.quarantined:
             out.print(Text(f"set aside: {item.workspace}/{file.path}: {file.reason}: {file.detail}", style="yellow"))
+    for each in reply.generations:
+        if not each.current or each.state != "ready" or each.problem:
+            state = f"{each.state}, {each.progress:.0%}, ready in {ready_in(each.pending, each.eta)}"
+            role = "answers" if each.current else "does not answer"
+            out.print(Text(f"generation {each.id} ({each.model}): {role}, {state} {each.problem}".rstrip()))
     model = reply.model
     out.print(
         f"model {model.name} ({model.engine}, {model.dimensions} dimensions)" if model else "the embedder is down"

@@ -3,6 +3,7 @@
 from memoryd.client.client import MemorydClient, connect
 from memoryd.client.replies import (
     Degraded,
+    GenerationStatus,
     GetReply,
     Model,
     QuarantinedFile,
@@ -16,6 +17,7 @@ from memoryd.endpoint import Endpoint, discover
 __all__ = [
     "Degraded",
     "Endpoint",
+    "GenerationStatus",
     "GetReply",
     "MemorydClient",
     "Model",

@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from memoryd.client.replies import (
     Degraded,
+    GenerationStatus,
     GetReply,
     Model,
     QuarantinedFile,
@@ -101,6 +102,7 @@ def status_reply(response: memory_pb2.MemoryServiceStatusResponse) -> StatusRepl
         model=_model(response.model) if response.HasField("model") else None,
         disk_bytes=response.disk_bytes,
         version=response.version,
+        generations=tuple(map(_generation, response.generations)),
     )
 
 
@@ -132,6 +134,20 @@ def _workspace(status: memory_pb2.WorkspaceStatus) -> WorkspaceStatus:
         quarantined=tuple(QuarantinedFile(file.path, file.reason, file.detail) for file in status.quarantined),
         revision=status.revision,
         available=status.available,
+        problem=status.problem,
+    )
+
+
+def _generation(status: memory_pb2.GenerationStatus) -> GenerationStatus:
+    return GenerationStatus(
+        id=status.id,
+        model=status.model,
+        state=status.state,
+        current=status.current,
+        progress=status.progress,
+        pending=status.pending,
+        chunks=status.chunks,
+        eta=status.eta_seconds if status.HasField("eta_seconds") else None,
         problem=status.problem,
     )
 

@@ -102,6 +102,33 @@ class WorkspaceStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class GenerationStatus:
+    """One complete index, of all tenants.
+
+    Attributes:
+        id: its id.
+        model: the model's name.
+        state: "building", "ready" or "dropping".
+        current: whether searches are answered from it.
+        progress: the share of the files that it holds, 0 to 1.
+        pending: files that it has yet to take in.
+        chunks: chunks that it holds.
+        eta: seconds until nothing is pending; None where that can't be told.
+        problem: why it does not get on; empty where it does.
+    """
+
+    id: str
+    model: str
+    state: str
+    current: bool
+    progress: float
+    pending: int
+    chunks: int
+    eta: float | None
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class StatusReply:
     """The status of the caller's workspaces; `model` is None while the embedder does not answer."""
 
@@ -109,3 +136,4 @@ class StatusReply:
     model: Model | None
     disk_bytes: int
     version: str
+    generations: tuple[GenerationStatus, ...]

@@ -123,6 +123,10 @@ class VectorStore(ChunkStore, Protocol):
         """Find what texts were turned into before, within one tenant, by text hash. Missing ones are left out."""
         ...
 
+    async def count(self) -> int:
+        """Count the stored chunks of all scopes, about; those are included that no outline lists."""
+        ...
+
 
 class TextStore(ChunkStore, Protocol):
     """Chunks with their terms."""

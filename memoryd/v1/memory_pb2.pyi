@@ -612,6 +612,7 @@ class MemoryServiceStatusResponse(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     DISK_BYTES_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    GENERATIONS_FIELD_NUMBER: _builtins.int
     disk_bytes: _builtins.int
     """Bytes that the indexes use on disk, all tenants together; 0 where unknown."""
     version: _builtins.str
@@ -622,6 +623,10 @@ class MemoryServiceStatusResponse(_message.Message):
     def model(self) -> _common_pb2.Model:
         """Absent while the embedder does not answer."""
 
+    @_builtins.property
+    def generations(self) -> _containers.RepeatedCompositeFieldContainer[Global___GenerationStatus]:
+        """The generations of the index, oldest first."""
+
     def __init__(
         self,
         *,
@@ -629,14 +634,70 @@ class MemoryServiceStatusResponse(_message.Message):
         model: _common_pb2.Model | None = ...,
         disk_bytes: _builtins.int = ...,
         version: _builtins.str = ...,
+        generations: _abc.Iterable[Global___GenerationStatus] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["disk_bytes", b"disk_bytes", "model", b"model", "version", b"version", "workspaces", b"workspaces"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["disk_bytes", b"disk_bytes", "generations", b"generations", "model", b"model", "version", b"version", "workspaces", b"workspaces"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MemoryServiceStatusResponse: _TypeAlias = MemoryServiceStatusResponse  # noqa: Y015
+
+@_typing.final
+class GenerationStatus(_message.Message):
+    """One complete index, of all tenants: one for each model that is or was configured."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    CURRENT_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    PENDING_FIELD_NUMBER: _builtins.int
+    CHUNKS_FIELD_NUMBER: _builtins.int
+    ETA_SECONDS_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    model: _builtins.str
+    """The model's name."""
+    state: _builtins.str
+    """"building" (it does not hold all yet), "ready", or "dropping" (it is being removed)."""
+    current: _builtins.bool
+    """Whether searches are answered from it."""
+    progress: _builtins.float
+    """The share of the files that it holds, 0 to 1."""
+    pending: _builtins.int
+    """Files that it has yet to take in."""
+    chunks: _builtins.int
+    """Chunks that it holds."""
+    eta_seconds: _builtins.float
+    """Seconds until nothing is pending; absent where that can't be told."""
+    problem: _builtins.str
+    """Why it does not get on; empty where it does."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        model: _builtins.str = ...,
+        state: _builtins.str = ...,
+        current: _builtins.bool = ...,
+        progress: _builtins.float = ...,
+        pending: _builtins.int = ...,
+        chunks: _builtins.int = ...,
+        eta_seconds: _builtins.float | None = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_eta_seconds", b"_eta_seconds", "eta_seconds", b"eta_seconds"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_eta_seconds", b"_eta_seconds", "chunks", b"chunks", "current", b"current", "eta_seconds", b"eta_seconds", "id", b"id", "model", b"model", "pending", b"pending", "problem", b"problem", "progress", b"progress", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__eta_seconds: _TypeAlias = _typing.Literal["eta_seconds"]  # noqa: Y015
+    _WhichOneofArgType__eta_seconds: _TypeAlias = _typing.Literal["_eta_seconds", b"_eta_seconds"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__eta_seconds) -> _WhichOneofReturnType__eta_seconds | None: ...
+
+Global___GenerationStatus: _TypeAlias = GenerationStatus  # noqa: Y015
 
 @_typing.final
 class WorkspaceStatus(_message.Message):

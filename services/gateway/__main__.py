@@ -13,6 +13,7 @@ from memoryd.adapters.grpc.remote import Remote
 from memoryd.adapters.grpc.searcher import GrpcSearcher
 from memoryd.adapters.grpc.settings import ClientSettings
 from memoryd.adapters.nats.filelog import NatsFileLog
+from memoryd.adapters.nats.generations import NatsGenerations
 from memoryd.adapters.nats.keys import NatsKeyStore
 from memoryd.adapters.nats.opening import open_nats
 from memoryd.adapters.nats.settings import NatsSettings
@@ -55,12 +56,17 @@ async def serve(settings: Settings) -> None:
         keys = await until_available(
             server, jetstream, partial(NatsKeyStore.open, connection, namespace, replicas=replicas)
         )
+        generations = await until_available(
+            server, jetstream, partial(NatsGenerations.open, connection, namespace, replicas=replicas)
+        )
+        stack.push_async_callback(generations.close)
         await until_available(server, search.where, search.ready)
         gateway = GatewayService(
             searcher=GrpcSearcher(search),
             indexing=GrpcIndexing(indexer),
             workspace=NatsWorkspace(connection, namespace, log),
             embedder=GrpcEmbedder(embedder),
+            generations=generations,
             settings=settings.gateway,
         )
         add_to(server, gateway, RememberingKeys(keys, settings.gateway))

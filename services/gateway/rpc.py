@@ -9,6 +9,7 @@ import grpc
 
 from memoryd.auth import authenticate, resolve_scope
 from memoryd.domain.names import Scope
+from memoryd.generations.admin import GenerationStatus
 from memoryd.ports import KeyStore
 from memoryd.server.calls import current
 from memoryd.server.lifecycle import Server
@@ -101,6 +102,7 @@ def _status_response(state: State) -> memory_pb2.MemoryServiceStatusResponse:
         model=model_to(state.model) if state.model else None,
         disk_bytes=state.disk_bytes,
         version=state.version,
+        generations=map(_generation, state.generations),
     )
 
 
@@ -109,3 +111,18 @@ def _workspace(state: WorkspaceState) -> memory_pb2.WorkspaceStatus:
     status.available = not state.problem
     status.problem = state.problem
     return status
+
+
+def _generation(status: GenerationStatus) -> memory_pb2.GenerationStatus:
+    progress = status.progress
+    return memory_pb2.GenerationStatus(
+        id=status.generation.id,
+        model=status.generation.model.name,
+        state=status.generation.state,
+        current=status.current,
+        progress=progress.done if progress else 0.0,
+        pending=progress.pending if progress else 0,
+        chunks=progress.chunks if progress else 0,
+        eta_seconds=progress.eta if progress else None,
+        problem=progress.problem if progress else "",
+    )

@@ -10,7 +10,8 @@ from importlib.metadata import version
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import Chat, ModelInfo, SearchAnswer, SearchQuery
 from memoryd.errors import MemorydError, PreconditionFailedError, refuse
-from memoryd.ports import Embedder, Indexing, IndexStatus, Searcher, Workspace
+from memoryd.generations.admin import GenerationStatus, statuses
+from memoryd.ports import Embedder, Generations, Indexing, IndexStatus, Searcher, Workspace
 from services.gateway.excerpts import Excerpt, excerpt
 from services.gateway.settings import GatewaySettings
 from services.gateway.validation import checked_path, checked_query
@@ -62,12 +63,13 @@ class WorkspaceState:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state of several workspaces; `model` is None while the embedder does not answer."""
+    """The state of several workspaces and of all generations; `model` is None while the embedder does not answer."""
 
     workspaces: tuple[WorkspaceState, ...]
     model: ModelInfo | None
     disk_bytes: int
     version: str
+    generations: tuple[GenerationStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class GatewayService:
     indexing: Indexing
     workspace: Workspace
     embedder: Embedder
+    generations: Generations
     settings: GatewaySettings
 
     async def search(self, scope: Scope, query: SearchQuery, *, timeout: float) -> Found:
@@ -114,6 +117,7 @@ class GatewayService:
             model=await self._model(),
             disk_bytes=await self.indexing.disk_bytes(),
             version=version("memoryd"),
+            generations=await self._generations(),
         )
 
     async def _state(self, scope: Scope) -> WorkspaceState:
@@ -126,3 +130,11 @@ class GatewayService:
                 return await self.embedder.info()
         except (MemorydError, TimeoutError):
             return None
+
+    async def _generations(self) -> tuple[GenerationStatus, ...]:
+        """List the generations; none while their registry does not answer: the rest of a status is worth having."""
+        try:
+            async with asyncio.timeout(self.settings.info_timeout):
+                return tuple(await statuses(self.generations))
+        except (MemorydError, TimeoutError):
+            return ()

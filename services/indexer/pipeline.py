@@ -10,6 +10,7 @@ from services.indexer.embed import EmbedStage
 from services.indexer.jobs import Group
 from services.indexer.metrics import IndexerMetrics
 from services.indexer.settle import Settler
+from services.indexer.throttle import Throttle
 from services.indexer.waiting import unless
 from services.indexer.write import WriteStage
 
@@ -22,10 +23,17 @@ class Pipeline:
     """Three stages and the hand-overs between them."""
 
     def __init__(
-        self, composer: Composer, embed: EmbedStage, write: WriteStage, settler: Settler, metrics: IndexerMetrics
+        self,
+        *,
+        composer: Composer,
+        embed: EmbedStage,
+        write: WriteStage,
+        settler: Settler,
+        metrics: IndexerMetrics,
+        throttle: Throttle,
     ) -> None:
         self._composer, self._embed, self._write = composer, embed, write
-        self._settler, self._metrics = settler, metrics
+        self._settler, self._metrics, self._throttle = settler, metrics, throttle
         self._stopping = asyncio.Event()
         self._room = asyncio.Semaphore(1)
         self._composed: asyncio.Queue[Group | None] = asyncio.Queue(1)
@@ -46,6 +54,7 @@ class Pipeline:
         failures = 0
         while not self._stopping.is_set():
             await unless(self._stopping, asyncio.sleep(self._settler.pause(failures)))
+            await unless(self._stopping, self._throttle.rest())
             await self._room.acquire()
             try:
                 with self._metrics.seconds.labels("compose").time():
@@ -73,7 +82,7 @@ class Pipeline:
             await self._do("write", self._write.run, group)
 
     async def _do(self, name: str, stage: Callable[[Group], Awaitable[None]], group: Group) -> None:
-        with self._metrics.seconds.labels(name).time():
+        with self._metrics.seconds.labels(name).time(), self._throttle.working():
             try:
                 await stage(group)
             except Exception as error:  # noqa: BLE001  (a stage ends jobs itself; a fault of its own ends no pipeline)

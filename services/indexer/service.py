@@ -40,6 +40,7 @@ from services.indexer.repair.repairer import Repairer
 from services.indexer.settings import IndexerSettings
 from services.indexer.settle import Settler
 from services.indexer.sweeper import Sweeper
+from services.indexer.throttle import Throttle
 from services.indexer.vectors import Vectorizer
 from services.indexer.write import WriteStage
 
@@ -66,6 +67,7 @@ class Indexer(Maintenance):
         workspace: compares the folders with the file log; None where no folder is reached from here.
         disk_bytes: measures the indexes; None where they are elsewhere.
         metrics: None for those of the process.
+        throttle: leaves time to others; None for none.
         clock: monotonic seconds.
     """
 
@@ -81,12 +83,14 @@ class Indexer(Maintenance):
         workspace: Workspace | None = None,
         disk_bytes: Callable[[], Awaitable[int]] | None = None,
         metrics: IndexerMetrics | None = None,
+        throttle: Throttle | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log, self._manifest, self._vectors, self._texts = log, manifest, vectors, texts
         self._embedder, self._settings, self._workspace = embedder, settings, workspace
         self._disk_bytes, self._clock = disk_bytes, clock
         self._metrics = metrics or default_metrics()
+        self.throttle = throttle or Throttle()
         self._settler = Settler(manifest, settings, self._metrics)
         self.sweeper = Sweeper(
             manifest=manifest,
@@ -170,7 +174,14 @@ class Indexer(Maintenance):
             metrics=self._metrics,
         )
         embed = EmbedStage(vectorizer, self._settler, self._settings)
-        return Pipeline(composer, embed, write, self._settler, self._metrics)
+        return Pipeline(
+            composer=composer,
+            embed=embed,
+            write=write,
+            settler=self._settler,
+            metrics=self._metrics,
+            throttle=self.throttle,
+        )
 
     async def stop(self, timeout: float) -> None:
         """Take in no more, finish what is in work within `timeout` seconds, abandon the rest: it is delivered again."""

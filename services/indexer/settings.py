@@ -52,3 +52,28 @@ class IndexerSettings(BaseSettings):
     sync_timeout: PositiveFloat = Field(
         default=60.0, description="How long the owner of a folder is waited for where only it can tell what is gone."
     )
+
+
+class GenerationSettings(BaseSettings):
+    """Every field is also an environment variable: MEMORYD_GENERATIONS_ and its name in capitals."""
+
+    model_config = SettingsConfigDict(env_prefix="MEMORYD_GENERATIONS_", frozen=True)
+
+    share: float = Field(
+        default=0.5,
+        gt=0,
+        le=1,
+        description="Share of the time that indexing a generation may take that does not answer.",
+    )
+    keep_days: float = Field(
+        default=7.0,
+        ge=0,
+        description="Days after which a generation is dropped that neither answers nor is of the configured model; "
+        "until then it is kept up to date, so that it can answer again. 0: never by itself.",
+    )
+    interval: PositiveFloat = Field(default=1.0, description="Seconds between two looks at the generations.")
+    drop_grace: float = Field(
+        default=10.0,
+        ge=0,
+        description="Seconds that the processes have to close a dropped generation before its parts are removed.",
+    )

@@ -2,43 +2,56 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-
-import structlog
 
 from memoryd.adapters.embedded.datadir import DataDirectory
 from memoryd.adapters.embedded.filelog import SqliteFileLog
 from memoryd.adapters.embedded.folder import FolderWorkspace
+from memoryd.adapters.embedded.generations import SqliteGenerations
 from memoryd.adapters.embedded.keys import SqliteKeyStore
 from memoryd.adapters.embedded.manifest import SqliteManifest
-from memoryd.adapters.embedded.text import TantivyTextStore
-from memoryd.adapters.embedded.vectors import EdgeVectorStore
-from memoryd.domain.generations import consumer_name, generation_id
-from memoryd.domain.names import Scope
-from memoryd.ports import ChunkStore, Embedder, KeyStore
-from services.embedder.compose import open_embedder
+from memoryd.domain.files import Revision
+from memoryd.domain.generations import GenerationState, generation_id
+from memoryd.domain.queries import ModelInfo
+from memoryd.errors import DataError
+from memoryd.generations.admin import begin
+from memoryd.generations.embedders import CurrentEmbedder
+from memoryd.generations.live import Live
+from memoryd.generations.parts import Parts
+from memoryd.ports import Embedder, FileLog, Generations, KeyStore
 from services.gateway.service import GatewayService
-from services.indexer.service import Indexer
-from services.search.service import SearchService
+from services.indexer.current import CurrentIndexing
+from services.indexer.generation import Failure
+from services.indexer.keeper import Keeper
+from services.search.current import CurrentSearch
+from services.standalone.generation import Opener, StandaloneGeneration
+from services.standalone.models import open_models
 from services.standalone.settings import StandaloneSettings
 from services.workspace.service import WorkspaceService
-
-_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Standalone:
-    """All services, running."""
+    """All services, running; `configured` is the generation of the configured model."""
 
     settings: StandaloneSettings
-    embedder: Embedder
+    log: FileLog
+    generations: Generations
+    live: Live[StandaloneGeneration]
     workspaces: WorkspaceService
-    indexer: Indexer
-    search: SearchService
+    indexer: CurrentIndexing[StandaloneGeneration]
+    search: CurrentSearch[StandaloneGeneration]
     gateway: GatewayService
     keys: KeyStore
+    configured: str
+
+    @property
+    def parts(self) -> Parts:
+        """The parts of the generation that answers now."""
+        return self.live.current.parts
 
 
 @asynccontextmanager
@@ -56,65 +69,71 @@ async def open_standalone(
     async with AsyncExitStack() as stack:
         data = DataDirectory.open(settings.data_dir)
         stack.callback(data.close)
-        source: AbstractAsyncContextManager[Embedder] = (
-            nullcontext(embedder) if embedder else open_embedder(settings.embedder)
-        )
-        encoder = await stack.enter_async_context(source)
-        model = await encoder.info()
-        generation = generation_id(model)
-        paths = data.generation(generation)
-        consumer = consumer_name(settings.indexer.consumer, generation)
-        _log.info("generation", id=generation, model=model.name, engine=model.engine, data_dir=str(settings.data_dir))
-
-        manifest = await SqliteManifest.open(paths.manifest)
-        stack.push_async_callback(manifest.close)
-        log = await SqliteFileLog.open(data.filelog, known=manifest.newest_at_open, lease=settings.indexer.lease)
+        models = await stack.enter_async_context(open_models(settings.embedder, embedder))
+        registry = await SqliteGenerations.open(data.registry)
+        stack.push_async_callback(registry.close)
+        known = await _newest(data, models.configured)
+        log = await SqliteFileLog.open(data.filelog, known=known, lease=settings.indexer.lease)
         stack.push_async_callback(log.close)
-        if manifest.newest_at_open is None:
-            await log.unsubscribe(consumer)  # nothing is indexed (its folder was deleted, say): begin with all files
         keys = await SqliteKeyStore.open(data.keys)
         stack.push_async_callback(keys.close)
-        vectors = await EdgeVectorStore.open(paths.vectors, model.dimensions)
-        stack.push_async_callback(vectors.close)
-        texts = await TantivyTextStore.open(paths.text)
-        stack.push_async_callback(texts.close)
 
         roots = {workspace.scope: workspace.path for workspace in settings.workspaces}
-        for scope in roots:
-            await _check(texts, scope)
         rules = {workspace.scope: workspace.rules(settings.workspace.rules) for workspace in settings.workspaces}
         workspaces = WorkspaceService(roots, log, settings.workspace, rules)
         folder = FolderWorkspace(roots, rules, workspaces)
-        indexer = Indexer(
+        failure = Failure()
+        opener = Opener(settings, data, log, models, folder, tuple(roots), failure)
+        for generation in (await registry.read()).generations:
+            if generation.state is GenerationState.DROPPING:
+                await opener.erase(generation)
+                await registry.remove(generation)
+        await begin(registry, models.configured, origin=models.origin)
+        live = Live(registry, opener.open)
+        stack.push_async_callback(live.close)
+        await live.start()
+        keeper = Keeper(
+            registry=registry,
+            live=live,
+            indexed_of=lambda generation: generation.indexed,
             log=log,
-            manifest=manifest,
-            vectors=vectors,
-            texts=texts,
-            embedder=encoder,
-            settings=settings.indexer.model_copy(update={"consumer": consumer}),
-            workspace=folder,
-            disk_bytes=data.disk_bytes,
+            target=lambda: (models.configured, models.origin),
+            erase=opener.erase,
+            # No other process has a generation open that is closed here.
+            settings=settings.generations.model_copy(update={"drop_grace": 0.0}),
+            restarted=True,
         )
-        await indexer.start()
-        stack.push_async_callback(indexer.stop, settings.grpc.drain)
+        for work in (live.run(), keeper.run()):
+            task = asyncio.create_task(work)
+            stack.push_async_callback(_end, task)
         stack.push_async_callback(workspaces.close)
         await workspaces.start()
-        search = SearchService(
-            embedder=encoder,
-            vectors=vectors,
-            texts=texts,
-            manifest=manifest,
-            log=log,
-            consumer=consumer,
-            settings=settings.search,
-        )
+        indexer = CurrentIndexing(live, lambda generation: generation.indexed, failure, data.disk_bytes)
+        search = CurrentSearch(live, lambda generation: generation.search)
         gateway = GatewayService(
-            searcher=search, indexing=indexer, workspace=folder, embedder=encoder, settings=settings.gateway
+            searcher=search,
+            indexing=indexer,
+            workspace=folder,
+            embedder=CurrentEmbedder(live, lambda generation: generation.parts.embedder),
+            generations=registry,
+            settings=settings.gateway,
         )
-        yield Standalone(settings, encoder, workspaces, indexer, search, gateway, keys)
+        configured = generation_id(models.configured)
+        yield Standalone(settings, log, registry, live, workspaces, indexer, search, gateway, keys, configured)
 
 
-async def _check(store: ChunkStore, scope: Scope) -> None:
-    """Raise DataError now where a store is damaged, rather than at the first search: some open at first use."""
-    async for _ in store.scan(scope, path=""):
-        pass
+async def _newest(data: DataDirectory, configured: ModelInfo) -> Revision | None:
+    """Find the newest revision that any generation's manifest holds: the file log must not give it again."""
+    newest: Revision | None = None
+    for name in {*data.generations(), generation_id(configured)}:
+        with suppress(DataError):  # which is raised where this generation is opened
+            manifest = await SqliteManifest.open(data.generation(name).manifest)
+            await manifest.close()
+            if manifest.newest_at_open is not None:
+                newest = max(newest or manifest.newest_at_open, manifest.newest_at_open)
+    return newest
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})

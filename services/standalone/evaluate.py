@@ -13,6 +13,7 @@ from memoryd.server.lifecycle import Server
 from memoryd.server.settings import ServerSettings
 from services.gateway.rpc import add_to
 from services.standalone.app import open_standalone
+from services.standalone.index import at_full_speed, until_switched
 from services.standalone.settings import StandaloneSettings
 from services.workspace.settings import LOCAL_TENANT, WorkspaceSettings
 
@@ -29,7 +30,8 @@ async def served(data: RetrievalSet, folder: Path, settings: StandaloneSettings)
     search = settings.search.without_caches()
     settings = settings.model_copy(update={"workspaces": workspaces, "search": search})
     server = Server(ServerSettings(address="127.0.0.1:0", tls_cert=None, tls_key=None, tls_client_ca=None))
-    async with open_standalone(settings) as standalone:
+    async with open_standalone(at_full_speed(settings)) as standalone:
+        await until_switched(standalone, lambda *_: None)
         add_to(server, standalone.gateway, standalone.keys)
         async with server:
             serving = asyncio.create_task(server.serve())

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from memoryd.domain.generations import GenerationState
 from memoryd.domain.names import Scope
 from memoryd.errors import UnavailableError
 from memoryd.ports import IndexStatus
 from services.standalone.app import Standalone, open_standalone
 from services.standalone.settings import StandaloneSettings
+
+_LOOK = 0.1
 
 
 async def index_once(settings: StandaloneSettings, report: Callable[[str, int, int], None]) -> list[IndexStatus]:
@@ -16,8 +19,30 @@ async def index_once(settings: StandaloneSettings, report: Callable[[str, int, i
 
     Raises UnavailableError where a folder can't be read.
     """
-    async with open_standalone(settings) as standalone:
+    async with open_standalone(at_full_speed(settings)) as standalone:
+        await until_switched(standalone, report)
         return [await index_all(standalone, workspace.scope, report) for workspace in settings.workspaces]
+
+
+def at_full_speed(settings: StandaloneSettings) -> StandaloneSettings:
+    """Somebody waits for the indexing, and nobody searches meanwhile: no throttle, and no long looks."""
+    generations = settings.generations.model_copy(update={"share": 1.0, "interval": _LOOK})
+    return settings.model_copy(update={"generations": generations})
+
+
+async def until_switched(standalone: Standalone, report: Callable[[str, int, int], None]) -> None:
+    """Wait until the configured model's generation answers, where it is being built beside an older one."""
+    target = standalone.configured
+    while True:
+        known = await standalone.generations.read()
+        record = known.get(target)
+        built = record is not None and record.state is GenerationState.READY and known.current.wanted == target
+        if (built or known.current.id == target) and standalone.live.current_id == known.current.id:
+            return
+        progress = await standalone.generations.progress(target)
+        if record is not None and progress is not None:
+            report(f"indexing for model {record.model.name}", progress.files - progress.pending, progress.files)
+        await standalone.generations.wait(known.sequence, _LOOK)
 
 
 async def index_all(standalone: Standalone, scope: Scope, report: Callable[[str, int, int], None]) -> IndexStatus:

@@ -70,7 +70,7 @@ async def _announce(standalone: Standalone, address: str, console: Console) -> N
 
 async def _example_query(standalone: Standalone, scope: Scope) -> str:
     """A heading of the newest note: words that are in this workspace for certain."""
-    view = await standalone.search.manifest.view(scope)
+    view = await standalone.parts.manifest.view(scope)
     notes = [outline for outline in view.outlines.values() if outline.chunks and not outline.private]
     newest = max(notes, key=lambda outline: (outline.date, outline.key.path), default=None)
     if newest is None:

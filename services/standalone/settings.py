@@ -18,7 +18,7 @@ from memoryd.metrics import MetricsSettings
 from memoryd.server.settings import ServerSettings
 from services.embedder.settings import EmbedderSettings
 from services.gateway.settings import GatewaySettings
-from services.indexer.settings import IndexerSettings
+from services.indexer.settings import GenerationSettings, IndexerSettings
 from services.search.settings import SearchSettings
 from services.workspace.settings import Workspaces, WorkspaceServiceSettings
 
@@ -39,6 +39,7 @@ class StandaloneSettings(BaseSettings):
     gateway: GatewaySettings = Field(default_factory=GatewaySettings)
     search: SearchSettings = Field(default_factory=SearchSettings)
     indexer: IndexerSettings = Field(default_factory=IndexerSettings)
+    generations: GenerationSettings = Field(default_factory=GenerationSettings)
     workspace: WorkspaceServiceSettings = Field(default_factory=WorkspaceServiceSettings)
     embedder: EmbedderSettings = Field(default_factory=EmbedderSettings)
 

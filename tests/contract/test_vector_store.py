@@ -85,6 +85,15 @@ def passes(chunk: Chunk, where: Filter) -> bool:
     )
 
 
+async def test_chunks_are_counted_over_all_scopes(store: VectorStore) -> None:
+    assert await store.count() == 0
+    chunks = [embedded(n, scope=scope) for n, scope in enumerate([SCOPE, SCOPE, NEIGHBOURS[0]])]
+    await store.upsert(chunks)
+    assert await store.count() == 3
+    await store.delete(SCOPE, [chunks[0].chunk.id])
+    assert await store.count() == 2
+
+
 class TestUpsert:
     async def test_a_chunk_comes_back_as_it_was(self, store: VectorStore) -> None:
         kept = embedded(

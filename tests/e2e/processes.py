@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +62,9 @@ class Served:
 
 
 @asynccontextmanager
-async def serve(data: Path, *folders: Path, log: Path | None = None) -> AsyncIterator[Served]:
+async def serve(
+    data: Path, *folders: Path, log: Path | None = None, variables: Mapping[str, str] | None = None
+) -> AsyncIterator[Served]:
     """Run `memoryd serve` on a free port until the context ends."""
     (data / "endpoint.json").unlink(missing_ok=True)
     with (log or data.with_suffix(".log")).open("ab") as sink:
@@ -72,7 +74,7 @@ async def serve(data: Path, *folders: Path, log: Path | None = None) -> AsyncIte
             *map(str, folders),
             "--address",
             "127.0.0.1:0",
-            env=environment(data),
+            env=environment(data) | dict(variables or {}),
             stdout=sink,
             stderr=sink,
         )

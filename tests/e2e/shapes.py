@@ -64,15 +64,15 @@ async def _sync(running: Standalone, folders: Mapping[Scope, Folder]) -> None:
 
 
 async def _kept(running: Standalone, folders: Mapping[Scope, Folder]) -> tuple[str, str, str]:
-    search, texts, vectors = running.search, [], []
-    model = await running.embedder.info()
+    parts, texts, vectors = running.parts, [], []
+    model = await parts.embedder.info()
     for scope in folders:
         anything = np.ones(model.dimensions, dtype=np.float32)
-        found = await search.vectors.search(anything, Filter(scope), _ALL)
+        found = await parts.vectors.search(anything, Filter(scope), _ALL)
         vectors += [repr(hit.chunk) for hit in found]
         words = {QueryTerm(word) for hit in found for word in hit.chunk.terms.split()}
-        texts += [repr(hit.chunk) for hit in await search.texts.search(list(words), Filter(scope), _ALL)]
-    return await logged(search.log, folders), "\n".join(vectors), "\n".join(texts)
+        texts += [repr(hit.chunk) for hit in await parts.texts.search(list(words), Filter(scope), _ALL)]
+    return await logged(running.log, folders), "\n".join(vectors), "\n".join(texts)
 
 
 SHAPES: dict[str, Shape] = {"standalone": standalone, "distributed": distributed}

@@ -78,11 +78,11 @@ async def test_sigkill_in_the_middle_of_indexing_loses_and_doubles_nothing(tmp_p
         await after.settled()
         scope = ROD
         status = await after.insides.indexer.status(scope)
-        view = await after.insides.search.manifest.view(scope)
+        view = await after.insides.parts.manifest.view(scope)
         listed = {chunk for outline in view.outlines.values() for chunk in outline.by_id}
         assert (status.files, status.pending) == (119, 0)
         assert len(listed) == status.chunks == 119
-        for store in (after.insides.search.vectors, after.insides.search.texts):
+        for store in (after.insides.parts.vectors, after.insides.parts.texts):
             assert listed <= await stored(store)
         paths = await after.found("On day 999 the ferry Halcyon-999", min_score=0.0, max_results=50)
         assert paths[0] == "note-001.md"

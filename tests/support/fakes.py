@@ -264,6 +264,9 @@ class MemoryVectorStore(_MemoryStore):
             if chunk.key.scope.tenant == tenant and chunk.text_hash in wanted
         }
 
+    async def count(self) -> int:
+        return len(self.held)
+
 
 class MemoryTextStore(_MemoryStore):
     """Chunks with terms."""

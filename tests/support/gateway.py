@@ -13,6 +13,7 @@ from memoryd.errors import UnavailableError
 from memoryd.ports import Embeddings, IndexStatus, Lane, Principal, TextKind, Tokenizer, WorkspaceFile
 from services.gateway.service import GatewayService
 from services.gateway.settings import GatewaySettings
+from tests.support.fake_generations import MemoryGenerations
 
 SCOPE = Scope("acme", "main")
 MODEL = ModelInfo("tiny", "f00d", 4, 128, unrelated=0.7, related=0.9, engine="onnx")
@@ -149,6 +150,7 @@ class Gateway:
     indexing: FakeIndexing = field(default_factory=FakeIndexing)
     workspace: FakeWorkspace = field(default_factory=FakeWorkspace)
     embedder: FakeEmbedder = field(default_factory=FakeEmbedder)
+    generations: MemoryGenerations = field(default_factory=MemoryGenerations)
     keys: FakeKeys = field(
         default_factory=lambda: FakeKeys(
             {
@@ -161,4 +163,6 @@ class Gateway:
 
     @property
     def service(self) -> GatewayService:
-        return GatewayService(self.searcher, self.indexing, self.workspace, self.embedder, GatewaySettings())
+        return GatewayService(
+            self.searcher, self.indexing, self.workspace, self.embedder, self.generations, GatewaySettings()
+        )

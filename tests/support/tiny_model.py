@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.models.checkpoint import Architecture, Checkpoint, tensor_shapes
 from memoryd.models.folder import TOKENIZER_FILE
-from memoryd.models.spec import ModelSpec
+from memoryd.models.prepare import prepare
+from memoryd.models.spec import ModelSpec, Source
 from memoryd.models.transformers_format import write_transformers_folder
 from memoryd.models.unigram import build_unigram
 
@@ -24,13 +27,13 @@ TINY = ModelSpec(
 )
 
 
-def tiny_checkpoint(seed: int = 0) -> Checkpoint:
-    """Make a model of two layers that reads ASCII letters one by one."""
+def tiny_checkpoint(seed: int = 0, hidden: int = 32) -> Checkpoint:
+    """Make a model of two layers that reads ASCII letters one by one; `hidden` is the length of its vectors."""
     random = np.random.default_rng(seed)
     pieces = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -1.0)]
     pieces += [(chr(code), -2.0 - code / 100) for code in range(0x21, 0x7F)]
     sizes = Architecture(
-        hidden=32,
+        hidden=hidden,
         layers=2,
         heads=4,
         feed_forward=64,
@@ -46,6 +49,14 @@ def tiny_checkpoint(seed: int = 0) -> Checkpoint:
 
     weights = {name: tensor(name, shape) for name, shape in tensor_shapes(sizes).items()}
     return Checkpoint(sizes, weights, build_unigram(pieces), "wheel of the tests")
+
+
+def prepare_tiny(folder: Path, hidden: int) -> Path:
+    """Prepare a tiny model as `memoryd model prepare` does, by the name of `tiny-` and the length of its vectors."""
+    spec = replace(TINY, name=f"tiny-{hidden}", in_wheel=True)
+    with patch("memoryd.models.prepare.read_wheel", lambda: tiny_checkpoint(hidden=hidden)):
+        prepare(spec, folder, source=Source.WHEEL)
+    return folder
 
 
 def write_hub_files(checkpoint: Checkpoint, folder: Path) -> None:

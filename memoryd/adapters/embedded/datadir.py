@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
-from memoryd.errors import ConfigError, DataError
+from memoryd.errors import ConfigError, DataError, UnavailableError
 
 FORMAT = 1
 
@@ -80,6 +81,11 @@ class DataDirectory:
         """The key store."""
         return self.root / "keys.db"
 
+    @property
+    def registry(self) -> Path:
+        """The registry of generations."""
+        return self.root / "generations.db"
+
     def generation(self, generation_id: str) -> GenerationPaths:
         """Give the paths of a generation's parts; its folder exists afterwards."""
         root = self.root / "generations" / generation_id
@@ -90,6 +96,13 @@ class DataDirectory:
         """List the ids of the generations that have a folder, sorted."""
         parent = self.root / "generations"
         return sorted(entry.name for entry in parent.iterdir() if entry.is_dir()) if parent.is_dir() else []
+
+    async def erase(self, generation_id: str) -> None:
+        """Remove a generation's folder; nothing where there is none."""
+        root = self.root / "generations" / generation_id
+        await asyncio.to_thread(shutil.rmtree, root, ignore_errors=True)
+        if root.exists():
+            raise UnavailableError(f"{root} can't be removed: check who holds it open, and its permissions")
 
     async def disk_bytes(self) -> int:
         """Measure what the directory takes on the disk, in bytes; sparse files count as what they really take."""

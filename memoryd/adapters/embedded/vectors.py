@@ -153,6 +153,10 @@ class EdgeVectorStore:
         async for page in self._scroll(edge.Filter(must=must), REF_FIELDS, with_vector=False):
             yield [to_ref(str(record.id), record.payload or {}) for record in page]
 
+    async def count(self) -> int:
+        """Count the stored chunks of all scopes, about; those are included that no outline lists."""
+        return await self._read(lambda: self._shard.info().points_count)
+
     async def compact(self) -> None:
         """Give the space of removed chunks back. Holds the GIL for seconds: before serving, or in a child process."""
 

@@ -120,6 +120,11 @@ class QdrantVectorStore:
         async for page in self._scroll(models.Filter(must=must), REF_FIELDS, with_vectors=False):
             yield [to_ref(str(record.id), record.payload or {}) for record in page]
 
+    async def count(self) -> int:
+        """Count the stored chunks of all scopes, about; those are included that no outline lists."""
+        with translated(self._settings):
+            return (await self._client.get_collection(self._collection)).points_count or 0
+
     async def close(self) -> None:
         """Close the connection."""
         await self._client.close()

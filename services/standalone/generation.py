@@ -1,0 +1,112 @@
+"""One generation of a standalone: its model, its engines in its own folder, and the services on them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from memoryd.adapters.embedded.datadir import DataDirectory
+from memoryd.adapters.embedded.filelog import SqliteFileLog
+from memoryd.adapters.embedded.manifest import SqliteManifest
+from memoryd.adapters.embedded.text import TantivyTextStore
+from memoryd.adapters.embedded.vectors import EdgeVectorStore
+from memoryd.domain.generations import Generation, consumer_name
+from memoryd.domain.names import Scope
+from memoryd.generations.parts import Parts
+from memoryd.ports import ChunkStore, Workspace
+from services.indexer.generation import Failure, IndexedGeneration, indexed
+from services.indexer.service import Indexer
+from services.search.service import SearchService
+from services.standalone.models import Models
+from services.standalone.settings import StandaloneSettings
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StandaloneGeneration:
+    """A generation, indexed and searched."""
+
+    parts: Parts
+    indexed: IndexedGeneration
+    search: SearchService
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """Opens generations.
+
+    Attributes:
+        settings: see there.
+        data: the data directory.
+        log: the file log.
+        models: the models.
+        workspace: compares the folders with the file log.
+        scopes: the workspaces.
+        failure: told of an indexer that fails.
+    """
+
+    settings: StandaloneSettings
+    data: DataDirectory
+    log: SqliteFileLog
+    models: Models
+    workspace: Workspace
+    scopes: Sequence[Scope]
+    failure: Failure
+
+    @asynccontextmanager
+    async def open(self, generation: Generation) -> AsyncIterator[StandaloneGeneration]:
+        """Open the engines and begin to index. Raises DataError where they are damaged."""
+        async with AsyncExitStack() as stack:
+            embedder = await self.models.embedder(generation)
+            paths = self.data.generation(generation.id)
+            consumer = consumer_name(self.settings.indexer.consumer, generation.id)
+            _log.info("generation", id=generation.id, model=generation.model.name, engine=generation.model.engine)
+            manifest = await SqliteManifest.open(paths.manifest)
+            stack.push_async_callback(manifest.close)
+            if manifest.newest_at_open is None:
+                # Nothing is indexed (its folder was deleted, say): begin with all files.
+                await self.log.unsubscribe(consumer)
+            vectors = await EdgeVectorStore.open(paths.vectors, generation.model.dimensions)
+            stack.push_async_callback(vectors.close)
+            texts = await TantivyTextStore.open(paths.text)
+            stack.push_async_callback(texts.close)
+            for scope in self.scopes:
+                await _check(texts, scope)
+            parts = Parts(generation, embedder, manifest, vectors, texts, consumer)
+            settings = self.settings
+            indexer = Indexer(
+                log=self.log,
+                manifest=manifest,
+                vectors=vectors,
+                texts=texts,
+                embedder=embedder,
+                settings=settings.indexer.model_copy(update={"consumer": consumer}),
+                workspace=self.workspace,
+            )
+            search = SearchService(
+                embedder=embedder,
+                vectors=vectors,
+                texts=texts,
+                manifest=manifest,
+                log=self.log,
+                consumer=consumer,
+                settings=settings.search,
+            )
+            running = await stack.enter_async_context(indexed(parts, indexer, self.failure, settings.grpc.drain))
+            yield StandaloneGeneration(parts, running, search)
+
+    async def erase(self, generation: Generation) -> None:
+        """Remove all parts of a generation that is closed."""
+        await self.log.unsubscribe(consumer_name(self.settings.indexer.consumer, generation.id))
+        await self.data.erase(generation.id)
+        await self.models.release(generation)
+
+
+async def _check(store: ChunkStore, scope: Scope) -> None:
+    """Raise DataError now where a store is damaged, rather than at the first search: some open at first use."""
+    async for _ in store.scan(scope, path=""):
+        pass
