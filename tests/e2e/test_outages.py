@@ -17,7 +17,7 @@ from memoryd.errors import UnavailableError
 from tests.e2e.conftest import ROD
 from tests.e2e.deployment import WITHIN, Deployment
 from tests.e2e.distributed import deployed
-from tests.servers.cluster import Cluster, Servers
+from tests.servers.cluster import SERVICES, Cluster, Servers
 from tests.servers.nats import NatsServer
 from tests.servers.opensearch import opensearch
 from tests.servers.process import ServerProcess, server_folder
@@ -216,7 +216,7 @@ async def test_a_killed_indexer_leaves_its_work_to_the_other(world: World, runni
     assert len(found) == len(set(found)) == 50
 
 
-@pytest.mark.parametrize("name", ["gateway", "search", "indexer"])
+@pytest.mark.parametrize("name", SERVICES)
 @pytest.mark.parametrize("how", ["kill", "stop"])
 async def test_no_search_fails_when_one_replica_of_two_goes(
     world: World, running: Deployment, name: str, how: str

@@ -72,6 +72,8 @@ class ClientSettings(BaseSettings):
         # calls have failed, each new one is sent once only, and fails at once, until calls succeed again.
         return {
             "loadBalancingConfig": [{"round_robin": {}}],
+            # Each replica's health is watched: one that starts or drains gets no calls, though it answers.
+            "healthCheckConfig": {"serviceName": ""},
             "methodConfig": [
                 {
                     "name": [{}],
