@@ -18,7 +18,7 @@ decide.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -53,22 +53,32 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A candidate with its scores, 0 to 1; None for a leg that did not run.
+    """A candidate with its scores, 0 to 1; None for a part that did not run.
 
-    `order` is the score before it was cut at 1: on questions that are close to many chunks it still tells them apart.
-    `changes` tell a person what happened to the score after the legs were fused.
+    Attributes:
+        candidate: the chunk.
+        order: what the score is made from, on a scale of the query's own; not cut at 1, so that questions close
+            to many chunks still tell them apart.
+        score: how well the chunk answers: absolute once it is calibrated, and falling as the order does.
+        vector_score: of the vector leg.
+        text_score: of the text leg.
+        rerank_score: of token sketches or a cross-encoder.
+        changes: tell a person what happened to the score after the legs were fused.
     """
 
     candidate: Candidate
     order: float
+    score: float
     vector_score: float | None
     text_score: float | None
+    rerank_score: float | None = None
     changes: tuple[str, ...] = ()
 
-    @property
-    def score(self) -> float:
-        """How well the chunk answers, 0 to 1."""
-        return min(self.order, 1.0)
+    def with_score(self, score: float, step: str, rerank_score: float | None = None) -> Scored:
+        """Change the score, and the order in proportion."""
+        order = self.order * score / self.score if self.score > 0 else score
+        reranked = self.rerank_score if rerank_score is None else rerank_score
+        return replace(self, order=order, score=score, rerank_score=reranked, changes=(*self.changes, step))
 
     def explanation(self) -> tuple[str, ...]:
         """Tell a person how the score came about, one step a line."""
@@ -100,9 +110,19 @@ def rank(candidates: Sequence[Candidate], *, unrelated: float, related: float) -
         text = None if candidate.bm25 is None else min(candidate.bm25 * scale, 1.0)
         order = _fuse(vector, text)
         shown = None if vector is None else min(vector, 1.0)
-        scored.append(Scored(candidate, order, shown, text))
-    scored.sort(key=_position)
-    return scored
+        scored.append(Scored(candidate, order, min(order, 1.0), shown, text))
+    return by_score(scored)
+
+
+def by_score(scored: Iterable[Scored]) -> list[Scored]:
+    """Put the best first; equal ones by path and line, so that the order is stable."""
+    return sorted(scored, key=_position)
+
+
+def best_text_hit(scored: Iterable[Scored]) -> Scored | None:
+    """Give the candidate that the text leg likes best; None where it found none."""
+    best = max(scored, key=lambda item: item.candidate.bm25 or 0.0, default=None)
+    return best if best and best.candidate.bm25 else None
 
 
 def decay(scored: Sequence[Scored], half_life_days: float, today: str, min_score: float) -> list[Scored]:
@@ -121,11 +141,9 @@ def decay(scored: Sequence[Scored], half_life_days: float, today: str, min_score
         age = max((now - date.fromisoformat(day)).days, 0)
         exact = (item.candidate.coverage or 0.0) >= 1.0
         floor = min(item.score, min_score) if exact else 0.0
-        order = max(item.order * 0.5 ** (age / half_life_days), floor)
-        step = f"decay: {age} days, half-life {half_life_days:g} → {min(order, 1.0):.3f}"
-        decayed.append(replace(item, order=order, changes=(*item.changes, step)))
-    decayed.sort(key=_position)
-    return decayed
+        score = max(item.score * 0.5 ** (age / half_life_days), floor)
+        decayed.append(item.with_score(score, f"decay: {age} days, half-life {half_life_days:g} → {score:.3f}"))
+    return by_score(decayed)
 
 
 def _fuse(vector: float | None, text: float | None) -> float:
@@ -135,6 +153,6 @@ def _fuse(vector: float | None, text: float | None) -> float:
     return sum(weight * part for weight, part in ran) / sum(weight for weight, _ in ran) if ran else 0.0
 
 
-def _position(scored: Scored) -> tuple[float, str, int, str]:
+def _position(scored: Scored) -> tuple[float, float, str, int, str]:
     candidate = scored.candidate
-    return -scored.order, candidate.chunk.key.path, candidate.listed.start_line, candidate.chunk.id
+    return -scored.score, -scored.order, candidate.chunk.key.path, candidate.listed.start_line, candidate.chunk.id

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from memoryd.domain.scores import Scored
+from memoryd.domain.scores import Scored, by_score
 
 # The query counts twice as much as the sub-query that likes a chunk best.
 QUERY_SHARE = 2 / 3
@@ -25,14 +24,13 @@ def blend(query: Sequence[Scored], subqueries: Sequence[Sequence[Scored]]) -> li
     for scored in subqueries:
         for item in scored:
             name = item.candidate.chunk.id
-            best[name] = max(best.get(name, 0.0), item.order)
+            best[name] = max(best.get(name, 0.0), item.score)
     blended = []
     for item in query:
         other = best.get(item.candidate.chunk.id, 0.0)
-        order = QUERY_SHARE * item.order + (1 - QUERY_SHARE) * other
-        if order > item.order:
-            step = f"sub-queries: the best gives {min(other, 1.0):.3f} → {min(order, 1.0):.3f}"
-            blended.append(replace(item, order=order, changes=(*item.changes, step)))
+        score = QUERY_SHARE * item.score + (1 - QUERY_SHARE) * other
+        if score > item.score:
+            blended.append(item.with_score(score, f"sub-queries: the best gives {other:.3f} → {score:.3f}"))
         else:
             blended.append(item)
-    return sorted(blended, key=lambda item: -item.order)
+    return by_score(blended)

@@ -1,1 +1,1 @@
-"""Search: query → legs → fuse → filter by outline → decay → answer."""
+"""Search: query → legs → fuse → filter by outline → rerank → decay → answer."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from memoryd.breaker import Breaker
 from memoryd.domain.queries import MAX_RESULTS, Mode, Stage
+from memoryd.domain.sketches import QueryTokens
 from memoryd.domain.text import QueryWord, term_weights
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embedder, Embeddings, Filter, Hit, Lane, QueryTerm, TextKind, TextStore, VectorStore
@@ -20,6 +21,9 @@ from services.search.settings import SearchSettings
 from services.search.stages import Stages
 from services.search.visibility import Visible
 from services.search.window import beginning
+
+# A query's vector, shape (dimensions,), and its tokens where they are wanted.
+_Embedded = tuple[NDArray[np.float32], QueryTokens | None]
 
 CUT_SHORT = "CUT_SHORT"
 """Reason of a stage that took only a part: the beginning of a query, or the first of very many candidates."""
@@ -37,6 +41,7 @@ class Ask:
         words: of the text, for the text leg.
         kind: what the text is to the model.
         main: the caller's own query, not one of its sub-queries.
+        sketches: whether its tokens are wanted, too, to be compared with token sketches.
     """
 
     text: str
@@ -44,6 +49,7 @@ class Ask:
     words: Sequence[QueryWord]
     kind: TextKind = TextKind.QUERY
     main: bool = True
+    sketches: bool = False
 
     def without(self, leg: Mode) -> str:
         """Say what is done where a leg fails."""
@@ -62,12 +68,14 @@ class Found:
         vector: visible hits by cosine; None where the leg did not run or failed.
         text: visible hits by BM25; None likewise.
         embedding: the query's vector, shape (dimensions,); None where there is none.
+        tokens: the query's tokens; None where they are not wanted, or the model gives none.
         more: visible chunks that neither leg found, but a sub-query did: they are compared with the query as well.
     """
 
     vector: list[Hit] | None
     text: list[Hit] | None
     embedding: NDArray[np.float32] | None
+    tokens: QueryTokens | None = None
     more: Sequence[Hit] = ()
 
     @property
@@ -94,31 +102,40 @@ class Legs:
         async with asyncio.TaskGroup() as group:
             vector = group.create_task(self._vector(ask, where, visible, stages))
             text = group.create_task(self._text(ask, where, visible, stages))
-        hits, embedding = vector.result()
-        return Found(vector=hits, text=text.result(), embedding=embedding)
+        hits, embedded = vector.result()
+        embedding, tokens = embedded or (None, None)
+        return Found(vector=hits, text=text.result(), embedding=embedding, tokens=tokens)
 
     async def _vector(
         self, ask: Ask, where: Filter, visible: Visible, stages: Stages
-    ) -> tuple[list[Hit] | None, NDArray[np.float32] | None]:
+    ) -> tuple[list[Hit] | None, _Embedded | None]:
         if ask.mode is Mode.TEXT:
             return None, None
         instead = ask.without(Mode.VECTOR)
 
-        async def embed(seconds: float) -> NDArray[np.float32]:
+        async def embed(seconds: float) -> _Embedded:
             text = await beginning(self._embedder, ask.text, ask.kind)
             if len(text) < len(ask.text):
                 of_it = f"the vector leg on its first {len(text)} characters"
                 stages.note(Stage.EMBED, CUT_SHORT, "the query is longer than the model's window", of_it)
+            sketches = ask.sketches and (await self._embedder.info()).sketches
             embeddings = await self._embedder.embed(
-                [text], kind=ask.kind, lane=Lane.QUERY, timeout=seconds, tenant=where.scope.tenant
+                [text],
+                kind=ask.kind,
+                lane=Lane.QUERY,
+                timeout=seconds,
+                sketches=sketches,
+                tenant=where.scope.tenant,
             )
-            return await self._checked(embeddings)
+            tokens = embeddings.query_tokens[0] if embeddings.query_tokens else None
+            return await self._checked(embeddings), tokens
 
-        embedding = await stages.run(
+        embedded = await stages.run(
             Stage.EMBED, embed, share=self._settings.embed_share, instead=instead, breaker=self._embedding
         )
-        if embedding is None:
+        if embedded is None:
             return None, None
+        embedding, _ = embedded
 
         async def leg(_: float) -> list[Hit]:
             search = partial(self._vectors.search, embedding)
@@ -126,7 +143,7 @@ class Legs:
 
         share = self._settings.leg_share
         hits = await stages.run(Stage.VECTOR, leg, share=share, instead=instead, breaker=self._comparing)
-        return hits, embedding
+        return hits, embedded
 
     async def _text(self, ask: Ask, where: Filter, visible: Visible, stages: Stages) -> list[Hit] | None:
         if ask.mode is Mode.VECTOR:

@@ -22,7 +22,7 @@ def result(scored: Scored, terms: AbstractSet[str], *, cited: bool, explain: boo
         score=scored.score,
         vector_score=scored.vector_score,
         text_score=scored.text_score,
-        rerank_score=None,
+        rerank_score=scored.rerank_score,
         snippet=snippet(chunk.text, lambda line: set(analyze(line)), set(terms)),
         source=outline.source,
         citation=citation(path, listed.start_line, listed.end_line) if cited else "",

@@ -20,16 +20,18 @@ from memoryd.domain.queries import (
     SearchQuery,
     Stage,
 )
+from memoryd.domain.rerank import calibrated
 from memoryd.domain.scores import Scored, decay, rank
 from memoryd.domain.subqueries import blend
-from memoryd.domain.text import QueryWord, analyze_query
-from memoryd.errors import UnavailableError, UnimplementedError
+from memoryd.domain.text import QueryWord, analyze_query, has_subject
+from memoryd.errors import UnavailableError
 from memoryd.ports import Embedder, FileLog, Manifest, TextStore, VectorStore
 from services.search.answers import Answers
 from services.search.candidates import gather, word_weights
 from services.search.embeddings import CachingEmbedder
 from services.search.legs import Ask, Found, Legs
 from services.search.outlines import Outlines
+from services.search.rerank import Reranker
 from services.search.results import result
 from services.search.settings import SearchSettings
 from services.search.stages import Stages
@@ -50,6 +52,7 @@ class SearchService:
     settings: SearchSettings
     _outlines: Outlines = field(init=False)
     _legs: Legs = field(init=False)
+    _reranker: Reranker = field(init=False)
     answers: Answers = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,6 +62,7 @@ class SearchService:
         embedder = CachingEmbedder(self.embedder, settings.vector_cache_bytes)
         self._legs = Legs(embedder, self.vectors, self.texts, settings)
         self.answers = Answers(settings.answer_cache_bytes, settings.answer_cache_seconds)
+        self._reranker = Reranker(self.embedder, self.vectors, settings)
 
     async def search(self, scope: Scope, query: SearchQuery, *, timeout: float) -> SearchAnswer:
         """Run a search within `timeout` seconds.
@@ -66,7 +70,6 @@ class SearchService:
         The outlines are fixed first, then the legs run, then candidates are filtered by those outlines: read in the
         other order, a commit in between could leave neither state of a file complete.
         """
-        refuse_unserved(query)
         query = self.settings.applied(scope, query)
         stages = Stages(timeout, self.settings.breaker_patience)
         wanted = query.freshness
@@ -93,7 +96,8 @@ class SearchService:
         where = await index_filter(scope, visible)
         words = analyze_query(query.text)
         async with asyncio.TaskGroup() as group:
-            main = group.create_task(self._legs.run(Ask(query.text, query.mode, words), where, visible, stages))
+            ask = Ask(query.text, query.mode, words, sketches=query.rerank is not Rerank.OFF)
+            main = group.create_task(self._legs.run(ask, where, visible, stages))
             sub = group.create_task(run_subqueries(self._legs, query, where, visible, stages))
         subqueries = sub.result()
         found = replace(main.result(), more=found_by(subqueries))
@@ -103,10 +107,11 @@ class SearchService:
                 + "; ".join(f"{d.stage}: {d.detail}" for d in stages.degraded)
                 + ". Try again; `memoryd status` shows what is down."
             )
-        scored = await self._score(scope, words, visible, found, stages)
+        scored = await self._score(scope, words, visible, found, stages, subject=has_subject(words))
         if subqueries:
             others = [await self._score(scope, each.ask.words, visible, each.found, stages) for each in subqueries]
             scored = blend(scored, others)
+        scored = await self._reranker.crossed(query, await self._model(), scored, stages)
         scored = self._decayed(scored, query, stages)
         kept = [item for item in scored if item.score >= query.min_score]
         kept = await self._withhold(scope, kept, query, stages)
@@ -128,8 +133,16 @@ class SearchService:
         )
 
     async def _score(
-        self, scope: Scope, words: Sequence[QueryWord], visible: Visible, found: Found, stages: Stages
+        self,
+        scope: Scope,
+        words: Sequence[QueryWord],
+        visible: Visible,
+        found: Found,
+        stages: Stages,
+        *,
+        subject: bool = True,
     ) -> list[Scored]:
+        """Score what one query or sub-query found: calibrated, best first."""
         began = time.monotonic()
         model = await self._model() if found.vector is not None else None
         weights = await word_weights(self.embedder, words)
@@ -140,7 +153,12 @@ class SearchService:
             related=model.related if model else 1.0,
         )
         stages.add(Stage.FUSE, time.monotonic() - began)
-        return scored
+        sketched = await self._reranker.sketched(scope, scored, found.tokens, stages)
+        return calibrated(
+            sketched.scored if sketched else scored,
+            rare_match=sketched.rare_match if sketched else None,
+            subject=subject,
+        )
 
     def _decayed(self, scored: list[Scored], query: SearchQuery, stages: Stages) -> list[Scored]:
         if query.decay_half_life_days is None:
@@ -184,13 +202,3 @@ class SearchService:
 
     async def _model(self) -> ModelInfo:
         return await self.embedder.info()
-
-
-def refuse_unserved(query: SearchQuery) -> None:
-    """Refuse, by name, the fields of the contract that this version does not serve."""
-    unserved = {
-        "rerank=on": query.rerank is Rerank.ON,
-    }
-    for name, used in unserved.items():
-        if used:
-            raise UnimplementedError(f"{name} is not served by this version; leave it out", field=name)

@@ -57,6 +57,18 @@ class SearchSettings(BaseSettings):
     vector_cache_bytes: int = Field(
         default=32 << 20, ge=0, description="Memory for queries' embeddings, about; 0: none are kept."
     )
+    rerank_share: float = Field(
+        default=0.5, gt=0, le=1, description="Share of the time then left that each way to rerank may take."
+    )
+    cross_encoder_seconds: float = Field(
+        default=0.25,
+        gt=0,
+        description="Seconds that a cross-encoder gets where a query leaves reranking to us; with less it is left out.",
+    )
+    cross_encoder_depth: int = Field(default=20, ge=1, le=256, description="Candidates that a cross-encoder sees.")
+    cross_encoder_tokens: int = Field(
+        default=8192, ge=1, description="Tokens that it reads at most, about, queries included; then it sees fewer."
+    )
     outline_share: float = Field(
         default=0.3, gt=0, le=1, description="Share of the call's time that reading the outlines may take."
     )

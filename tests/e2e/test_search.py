@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.errors import InvalidInputError, UnimplementedError
+from memoryd.errors import InvalidInputError
 from tests.e2e.deployment import Deployment
 from tests.support.example_queries import EXAMPLE_QUERIES
 
@@ -144,13 +144,22 @@ async def test_old_notes_decay_and_evergreen_files_do_not(running: Deployment, f
     assert "decay" in reply.timings
 
 
-async def test_what_is_not_served_yet_is_refused_by_name(example: Deployment) -> None:
-    with pytest.raises(UnimplementedError, match="typed"):
-        await example.search("label", typed=[("lex", "label")])
-    with pytest.raises(UnimplementedError, match="mmr"):
-        await example.search("label", mmr=0.5)
-    with pytest.raises(UnimplementedError, match="rerank"):
-        await example.search("label", rerank="on")
+async def test_rerank(example: Deployment) -> None:
+    query = "why was nobody called when the south room got warm in February?"
+    replies = {rerank: await example.search(query, min_score=0.0, rerank=rerank) for rerank in ("auto", "on", "off")}
+    assert "rerank" in replies["auto"].timings
+    assert not replies["auto"].degraded
+    assert [each.reason for each in replies["on"].degraded] == ["NO_CROSS_ENCODER"]
+    assert [r.snippet for r in replies["on"].results] == [r.snippet for r in replies["auto"].results]
+    assert all(result.rerank_score is not None for result in replies["auto"].results)
+    assert all(result.rerank_score is None for result in replies["off"].results)
+    assert "rerank" not in replies["off"].timings
+
+
+async def test_words_without_a_subject_find_nothing(example: Deployment) -> None:
+    for query in ("of", "...", "the of"):
+        for mode in ("hybrid", "vector", "text"):
+            assert not (await example.search(query, mode=mode)).results, (query, mode)
 
 
 async def test_freshness_waits_for_a_revision(running: Deployment, folder: Path) -> None:

@@ -1,7 +1,15 @@
 """Text analysis: the one way from a text, a heading or a query to terms, for documents and queries in both shapes."""
 
 from memoryd.domain.text.analysis import ANALYZER_VERSION, analyze, heading_terms
-from memoryd.domain.text.query import MAX_QUERY_WORDS, QueryWord, analyze_query, coverage, surplus_words, term_weights
+from memoryd.domain.text.query import (
+    MAX_QUERY_WORDS,
+    QueryWord,
+    analyze_query,
+    coverage,
+    has_subject,
+    surplus_words,
+    term_weights,
+)
 from memoryd.domain.text.weights import FIELD_BOOSTS
 
 __all__ = [
@@ -12,6 +20,7 @@ __all__ = [
     "analyze",
     "analyze_query",
     "coverage",
+    "has_subject",
     "heading_terms",
     "surplus_words",
     "term_weights",

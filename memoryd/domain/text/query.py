@@ -13,6 +13,8 @@ from memoryd.domain.text.words import word_terms
 
 # The rest of a longer query is left out: each word costs two to ten posting lists.
 MAX_QUERY_WORDS = 64
+# As many stop words make no question yet.
+_EMPTY_WORDS = 2
 
 _STOP_TERMS = frozenset(word if is_run(word) else word_terms(word)[0] for word in STOP_WORDS)
 
@@ -42,6 +44,11 @@ def analyze_query(text: str) -> list[QueryWord]:
 def surplus_words(text: str) -> int:
     """Count the words of a query beyond those that `analyze_query` gives."""
     return max(0, len(_all_words(text)) - MAX_QUERY_WORDS)
+
+
+def has_subject(words: Sequence[QueryWord]) -> bool:
+    """Whether a query's words say what it is about: "of" does not, and nor do no words; "who am I" may."""
+    return len(words) > _EMPTY_WORDS or any(word.weight > STOP_WEIGHT for word in words)
 
 
 def term_weights(words: Sequence[QueryWord]) -> dict[str, float]:

@@ -20,7 +20,7 @@ from services.search.embeddings import CachingEmbedder
 from services.search.flights import Flights
 from services.search.settings import SearchSettings
 from tests.support.fakes import FakeEmbedder
-from tests.unit.search.test_service import SCOPE, World
+from tests.support.searching import SCOPE, World
 
 
 @pytest.fixture

@@ -1,0 +1,108 @@
+"""Reranking: token sketches put the fused candidates into a better order, a cross-encoder refines its beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from memoryd.domain.calibration import best_rare_match, calibration, sketch_order
+from memoryd.domain.queries import DEFAULT_MIN_SCORE
+from memoryd.domain.scores import Scored, best_text_hit, by_score
+from memoryd.domain.sketches import Matches
+
+# Share of a cross-encoder's score in the blend. Replacing the score with it loses in published trials (an exact hit
+# that a small model does not see); none can be had to choose this by evaluation here.
+CROSS_ENCODER_WEIGHT = 0.4
+# Score of a query without a subject, as a share.
+_NO_SUBJECT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Sketched:
+    """Candidates in the order by token sketches, best first, and the best rare match among them (`Matches`)."""
+
+    scored: list[Scored]
+    rare_match: float
+
+
+def by_sketches(scored: Sequence[Scored], matches: Matches) -> Sketched:
+    """Order fused candidates by how their sketches match the query; `matches` are theirs, in their order."""
+    vector = np.array([item.vector_score or 0.0 for item in scored])
+    ran = bool(scored) and scored[0].text_score is not None
+    text = np.array([item.text_score or 0.0 for item in scored]) if ran else None
+    order = sketch_order(matches, vector, text, _coverage(scored))
+    ordered = []
+    for item, value, match, tokens in zip(
+        scored, order.tolist(), matches.match.tolist(), matches.tokens.tolist(), strict=True
+    ):
+        known = not np.isnan(match)
+        said = f"{match:.3f} with {tokens} tokens" if known else "no sketch, by vector"
+        ordered.append(
+            replace(
+                item,
+                order=value,
+                score=min(max(value, 0.0), 1.0),
+                rerank_score=min(max(match, 0.0), 1.0) if known else None,
+                changes=(*item.changes, f"token sketches: match {said} → order {value:.3f}"),
+            )
+        )
+    return Sketched(by_score(ordered), best_rare_match(matches))
+
+
+def calibrated(scored: Sequence[Scored], *, rare_match: float | None, subject: bool = True) -> list[Scored]:
+    """Give candidates of one query, best first, their absolute scores, which fall as the order does.
+
+    The best text hit keeps at least DEFAULT_MIN_SCORE where it holds the whole query: an identifier that the vectors
+    know nothing of is returned.
+
+    Args:
+        scored: the candidates.
+        rare_match: `Sketched.rare_match`; None where sketches were not compared.
+        subject: whether the query says what it is about; where it does not, nothing answers it.
+    """
+    if not scored:
+        return []
+    vector = scored[0].vector_score is not None
+    text = scored[0].text_score is not None
+    chosen = calibration(vector=vector, text=text, sketches=rare_match is not None)
+    coverage = _coverage(scored)
+    order = np.array([item.order for item in scored])
+    scores = chosen.scores(order, rare_match=rare_match or 0.0, coverage=coverage) * (1.0 if subject else _NO_SUBJECT)
+    best = best_text_hit(scored)
+    parts = [f"{coverage:.0%} of its words"] if text else []
+    parts += [f"{rare_match:.3f} of its rare tokens"] if rare_match is not None else []
+    found = f", the query found {' and '.join(parts)}" if parts else ""
+    junk = "" if subject else ", and says nothing of a subject"
+    result = []
+    for item, score in zip(scored, scores.tolist(), strict=True):
+        floor = DEFAULT_MIN_SCORE if subject and item is best and coverage >= 1.0 else 0.0
+        kept = ", which holds the whole query" if score < floor else ""
+        step = f"calibrated: order {item.order:.3f}{found}{junk} → {max(score, floor):.3f}{kept}"
+        result.append(replace(item, score=max(score, floor), changes=(*item.changes, step)))
+    return by_score(result)
+
+
+def by_cross_encoder(scored: Sequence[Scored], scores: Mapping[str, float]) -> list[Scored]:
+    """Blend a cross-encoder's scores, by chunk id, into those of the candidates that it saw; the others stay behind."""
+    blended, others = [], []
+    for item in scored:
+        score = scores.get(item.candidate.chunk.id)
+        if score is None:
+            others.append(item)
+            continue
+        value = (1 - CROSS_ENCODER_WEIGHT) * item.score + CROSS_ENCODER_WEIGHT * score
+        step = f"cross-encoder: {score:.3f}, blended by {CROSS_ENCODER_WEIGHT:g} → {value:.3f}"
+        blended.append(item.with_score(value, step, rerank_score=score))
+    lowest = min((item.score for item in blended), default=1.0)
+    behind = [
+        item if item.score < lowest else item.with_score(lowest, "behind what the cross-encoder saw") for item in others
+    ]
+    return [*by_score(blended), *behind]
+
+
+def _coverage(scored: Sequence[Scored]) -> float:
+    """Give the share of the query that the best text hit holds."""
+    best = best_text_hit(scored)
+    return (best.candidate.coverage or 0.0) if best else 0.0
