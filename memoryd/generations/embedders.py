@@ -36,6 +36,7 @@ class AbsentEmbedder(Embedder):
         lane: Lane,  # noqa: ARG002
         timeout: float,  # noqa: ARG002
         sketches: bool = False,  # noqa: ARG002
+        tenant: str = "",  # noqa: ARG002
     ) -> Embeddings:
         """Raise UnavailableError."""
         self._refuse()
@@ -64,10 +65,19 @@ class CurrentEmbedder(Embedder):
         return await self._of(self._live.current).tokenizer()
 
     async def embed(
-        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        kind: TextKind,
+        lane: Lane,
+        timeout: float,
+        sketches: bool = False,
+        tenant: str = "",
     ) -> Embeddings:
         """Embed texts within `timeout` seconds."""
-        return await self._of(self._live.current).embed(texts, kind=kind, lane=lane, timeout=timeout, sketches=sketches)
+        return await self._of(self._live.current).embed(
+            texts, kind=kind, lane=lane, timeout=timeout, sketches=sketches, tenant=tenant
+        )
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
         """Score texts against a query within `timeout` seconds."""

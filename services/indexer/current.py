@@ -1,16 +1,20 @@
-"""The indexer's use cases, asked of the generation that answers searches now."""
+"""The indexer's use cases over all generations: it tells of the one that answers, and acts on all."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
+from memoryd.domain.files import FileKey
 from memoryd.domain.names import Scope
+from memoryd.domain.purges import PurgedFile, PurgeOrder, PurgeReceipt
+from memoryd.domain.repairs import Checkup
+from memoryd.errors import NotFoundError
 from memoryd.generations.live import Live
-from memoryd.ports import Indexing, IndexStatus
+from memoryd.ports import IndexStatus, Maintenance
 from services.indexer.generation import Failure, IndexedGeneration
 
 P = TypeVar("P")
@@ -19,7 +23,7 @@ P = TypeVar("P")
 _LOOK_AGAIN = 1.0
 
 
-class CurrentIndexing(Indexing, Generic[P]):
+class CurrentIndexing(Maintenance, Generic[P]):
     """What `Indexer` offers, over the open generations.
 
     Args:
@@ -72,9 +76,78 @@ class CurrentIndexing(Indexing, Generic[P]):
         async with self._live.using() as (_, bundle):
             return await self._of(bundle).indexer.reindex(scope)
 
+    async def workspaces(self) -> Sequence[Scope]:
+        """List the workspaces that anything is known of, of all tenants."""
+        found: set[Scope] = set()
+        for generation in self._open():
+            found.update(await generation.indexer.workspaces())
+        return sorted(found)
+
+    async def check(self, scope: Scope, *, mend: bool, timeout: float) -> Checkup:
+        """Compare log, outlines and stores of a workspace, and mend what does not fit, within `timeout` seconds.
+
+        A generation beside the one that answers is judged where nothing of it is pending.
+        """
+        end = asyncio.get_running_loop().time() + timeout
+        first, *others = self._open()
+        checkup = await first.indexer.check(scope, mend=mend, timeout=timeout)
+        for generation in others:
+            if generation.started:
+                left = end - asyncio.get_running_loop().time()
+                other = await generation.indexer.check(scope, mend=mend, timeout=left)
+                if other.judged:
+                    findings = (*checkup.findings, *other.findings)
+                    checkup = replace(checkup, stray=checkup.stray + other.stray, findings=findings)
+        return checkup
+
+    async def purge(self, order: PurgeOrder, *, timeout: float) -> PurgeReceipt:
+        """Remove for good, as far as that can be done within `timeout` seconds; to be repeated until it is verified."""
+        end = asyncio.get_running_loop().time() + timeout
+        receipts: list[PurgeReceipt] = []
+        unknown: NotFoundError | None = None
+        for generation in self._open():
+            if not generation.started:
+                name = generation.parts.generation.id
+                waits_for = f"generation {name}, whose model is away: bring it back, or drop the generation"
+                receipts.append(PurgeReceipt((), verified=False, again_in=_LOOK_AGAIN, waits_for=waits_for))
+                continue
+            try:
+                left = end - asyncio.get_running_loop().time()
+                receipts.append(await generation.indexer.purge(order, timeout=left))
+            except NotFoundError as error:
+                unknown = error
+        if unknown is not None and not any(receipt.files for receipt in receipts):
+            raise unknown
+        return joined(receipts)
+
+    async def unblock(self, key: FileKey, *, timeout: float) -> bool:
+        """Take a file off the block list; whether it was on it."""
+        async with self._live.using() as (_, bundle):
+            return await self._of(bundle).indexer.unblock(key, timeout=timeout)
+
     async def closed(self) -> None:
         """Wait until the indexing of a generation fails; raises what ended it."""
         await self._failure.wait()
+
+    def _open(self) -> list[IndexedGeneration]:
+        """List what is open, the generation that answers first."""
+        current = self._live.current
+        return [self._of(current), *(self._of(each) for each in self._live.bundles.values() if each is not current)]
+
+
+def joined(receipts: Sequence[PurgeReceipt]) -> PurgeReceipt:
+    """Make one receipt of those of several generations."""
+    files: dict[tuple[Scope, str], PurgedFile] = {}
+    for file in (file for receipt in receipts for file in receipt.files):
+        last = files.get((file.scope, file.path), PurgedFile(file.scope, file.path))
+        added = replace(last, vectors=last.vectors + file.vectors, texts=last.texts + file.texts)
+        files[file.scope, file.path] = added
+    return PurgeReceipt(
+        files=tuple(files.values()),
+        verified=all(receipt.verified for receipt in receipts),
+        again_in=max(receipt.again_in for receipt in receipts),
+        waits_for=next((receipt.waits_for for receipt in receipts if receipt.waits_for), ""),
+    )
 
 
 def _named(name: str, status: IndexStatus) -> IndexStatus:

@@ -52,11 +52,18 @@ class Held(Embedder):
         return await self._model.tokenizer()
 
     async def embed(
-        self, texts: Sequence[str], *, kind: TextKind, lane: Lane, timeout: float, sketches: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        kind: TextKind,
+        lane: Lane,
+        timeout: float,
+        sketches: bool = False,
+        tenant: str = "",
     ) -> Embeddings:
         if lane is Lane.BULK:
             await self.let_go.wait()
-        return await self._model.embed(texts, kind=kind, lane=lane, timeout=timeout, sketches=sketches)
+        return await self._model.embed(texts, kind=kind, lane=lane, timeout=timeout, sketches=sketches, tenant=tenant)
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
         return await self._model.rerank(query, texts, timeout=timeout)
