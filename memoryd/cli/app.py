@@ -16,7 +16,7 @@ from memoryd.cli.local import index, serve
 from memoryd.cli.model import app as models
 from memoryd.cli.output import fail, out
 from memoryd.cli.purge import purge
-from memoryd.cli.query import get, search, status
+from memoryd.cli.query import get, search, status, sync
 from memoryd.errors import MemorydError
 from memoryd.logs import LogSettings, configure
 
@@ -27,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (serve, search, get, status, index, doctor, purge):
+for command in (serve, search, get, status, sync, index, doctor, purge):
     app.command()(command)
 app.command(name="eval")(evaluate)
 app.add_typer(models, name="model")

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from memoryd.cli.generations import ready_in
 from memoryd.cli.output import Json, Server, err, out, print_json
-from memoryd.client import MemorydClient, SearchReply, StatusReply, connect
+from memoryd.client import MemorydClient, SearchReply, StatusReply, SyncReply, connect
 
 _Reply = TypeVar("_Reply")
 
@@ -71,6 +71,8 @@ def search(  # noqa: PLR0913  (one parameter an option)
         title.append(f"  {result.heading}", style="dim")
         out.print(title)
         out.print(Text(result.snippet))
+        if result.stale:
+            out.print(Text("  the file's newest state is set aside: see `memoryd status`", style="yellow"))
         for step in result.explanation:
             out.print(Text(f"  {step}", style="dim"))
         out.print()
@@ -136,6 +138,22 @@ def status(*, workspace: Workspace = "", server: Server = None, as_json: Json = 
         f"model {model.name} ({model.engine}, {model.dimensions} dimensions)" if model else "the embedder is down"
     )
     out.print(f"disk  {reply.disk_bytes / 1e6:.1f} MB, memoryd {reply.version}")
+
+
+def sync(
+    *,
+    wait: Annotated[float, typer.Option(help="Seconds to wait until what changed is searchable.")] = 60.0,
+    workspace: Workspace = "",
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Compare a workspace's folders with what is indexed, and wait: exit 1 where something is still pending."""
+    reply: SyncReply = _run(server, lambda client: client.sync(workspace=workspace, timeout=wait))
+    if as_json:
+        print_json(asdict(reply))
+    else:
+        out.print(f"{reply.changed} files changed, {reply.pending} are not searchable yet")
+    raise typer.Exit(1 if reply.pending else 0)
 
 
 def _run(server: str | None, ask: Callable[[MemorydClient], Awaitable[_Reply]]) -> _Reply:

@@ -10,6 +10,7 @@ from memoryd.client.replies import (
     SearchReply,
     SearchResult,
     StatusReply,
+    SyncReply,
     WorkspaceStatus,
 )
 from memoryd.endpoint import Endpoint, discover
@@ -25,6 +26,7 @@ __all__ = [
     "SearchReply",
     "SearchResult",
     "StatusReply",
+    "SyncReply",
     "WorkspaceStatus",
     "connect",
     "discover",

@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 import grpc
 
 from memoryd.client import messages
-from memoryd.client.replies import GetReply, SearchReply, StatusReply
+from memoryd.client.replies import GetReply, SearchReply, StatusReply, SyncReply
 from memoryd.endpoint import discover, is_loopback
 from memoryd.errors import DeadlineExceededError, MemorydError, UnauthenticatedError, UnavailableError
 from memoryd.server.status import read_error, to_error
@@ -180,16 +180,29 @@ class MemorydClient:
         )
         return messages.get_reply(await self._call(self._stub.MemoryGet, request))
 
+    async def sync(self, *, workspace: str = "", timeout: float | None = None) -> SyncReply:
+        """Have a workspace's folders compared with what is indexed, and wait until what differs is searchable.
+
+        Runtimes call it at the start of a session and after a compaction. `timeout` is this call's own deadline, in
+        seconds; what is not searchable when it comes near is told in `pending`, and goes on by itself.
+        """
+        request = messages.fill(memory_pb2.MemoryServiceSyncRequest(), workspace=workspace)
+        response = await self._call(self._stub.Sync, request, timeout)
+        return SyncReply(response.changed, response.pending)
+
     async def status(self, *, workspace: str = "") -> StatusReply:
         """Report on one workspace, or on all that the key covers."""
         request = messages.fill(memory_pb2.MemoryServiceStatusRequest(), workspace=workspace)
         return messages.status_reply(await self._call(self._stub.Status, request))
 
     async def _call(
-        self, method: grpc.aio.UnaryUnaryMultiCallable[_Request, _Response], request: _Request
+        self,
+        method: grpc.aio.UnaryUnaryMultiCallable[_Request, _Response],
+        request: _Request,
+        timeout: float | None = None,
     ) -> _Response:
         try:
-            return await method(request, timeout=self._timeout, metadata=self._metadata)
+            return await method(request, timeout=timeout or self._timeout, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise self._translate(error) from error
 

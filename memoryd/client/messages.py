@@ -78,6 +78,7 @@ def search_reply(response: memory_pb2.MemorySearchResponse) -> SearchReply:
         ),
         timings={_name(timing.stage, STAGE): timing.milliseconds for timing in response.timings},
         revision=response.revision,
+        set_aside=_quarantined(response.set_aside) if response.HasField("set_aside") else None,
     )
 
 
@@ -122,7 +123,12 @@ def _result(result: memory_pb2.SearchResult) -> SearchResult:
         heading=result.heading,
         revision=result.revision,
         explanation=tuple(result.explanation),
+        stale=result.stale,
     )
+
+
+def _quarantined(file: memory_pb2.QuarantinedFile) -> QuarantinedFile:
+    return QuarantinedFile(file.path, file.reason, file.detail)
 
 
 def _workspace(status: memory_pb2.WorkspaceStatus) -> WorkspaceStatus:
@@ -131,7 +137,7 @@ def _workspace(status: memory_pb2.WorkspaceStatus) -> WorkspaceStatus:
         files=status.files,
         chunks=status.chunks,
         pending=status.pending,
-        quarantined=tuple(QuarantinedFile(file.path, file.reason, file.detail) for file in status.quarantined),
+        quarantined=tuple(map(_quarantined, status.quarantined)),
         revision=status.revision,
         available=status.available,
         problem=status.problem,

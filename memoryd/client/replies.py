@@ -35,6 +35,7 @@ class SearchResult:
     heading: str
     revision: str
     explanation: tuple[str, ...]
+    stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,20 @@ class Degraded:
 
 
 @dataclass(frozen=True, slots=True)
+class QuarantinedFile:
+    """A file that is not indexed in its current state."""
+
+    path: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class SearchReply:
-    """The output of memory_search; `timings` are milliseconds by stage."""
+    """The output of memory_search; `timings` are milliseconds by stage.
+
+    `set_aside` is the file that `freshness` waited for, where its state is not indexed, nor will be.
+    """
 
     results: tuple[SearchResult, ...]
     mode: str
@@ -62,6 +75,15 @@ class SearchReply:
     degraded: tuple[Degraded, ...]
     timings: dict[str, float]
     revision: str
+    set_aside: QuarantinedFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReply:
+    """What a sync found: file changes, and those that are not yet searchable."""
+
+    changed: int
+    pending: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +98,6 @@ class GetReply:
     next_from: int | None
     status: str
     file_hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class QuarantinedFile:
-    """A file that is not indexed in its current state."""
-
-    path: str
-    reason: str
-    detail: str
 
 
 @dataclass(frozen=True, slots=True)

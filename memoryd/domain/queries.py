@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from memoryd.domain.files import Revision, Source
+from memoryd.domain.files import Problem, Revision, Source
 
 MAX_RESULTS = 50
 DEFAULT_RESULTS = 6
@@ -108,7 +108,10 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A chunk that answers. Lines are 1-based and inclusive; scores are 0 to 1 or None where that part did not run."""
+    """A chunk that answers. Lines are 1-based and inclusive; scores are 0 to 1 or None where that part did not run.
+
+    `stale`: the file's newest state is set aside, and these lines are those of the state before.
+    """
 
     path: str
     start_line: int
@@ -124,6 +127,7 @@ class SearchResult:
     heading: str
     revision: Revision
     explanation: tuple[str, ...] = ()
+    stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +183,7 @@ class SearchAnswer:
         timings: milliseconds by stage that ran.
         revision: the state of the workspace's index: opaque, equal if and only if nothing changed in between.
         behind: the revision that the query asked for was not visible when its wait was over.
+        set_aside: why the revision that the query asked for is not indexed, nor will be.
     """
 
     results: tuple[SearchResult, ...]
@@ -190,11 +195,12 @@ class SearchAnswer:
     timings: dict[Stage, float]
     revision: str
     behind: bool = False
+    set_aside: Problem | None = None
 
     @property
     def stale(self) -> bool:
         """Whether changes of the workspace, or the revision that was asked for, are not yet searchable."""
-        return self.pending > 0 or self.behind
+        return self.pending > 0 or self.behind or self.set_aside is not None
 
     def differs_from(self, query: SearchQuery) -> bool:
         """Whether something other than what was asked for was done."""

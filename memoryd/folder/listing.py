@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
@@ -65,7 +65,8 @@ class Listing:
         extras: the same of its further folders that could be listed, by name.
         files: by path.
         aliases: paths that are further names of a listed file.
-        unreadable: paths of folders that could not be listed: what is in them is unknown.
+        unreadable: paths of folders that could not be listed: what is in them is unknown. Each is also one of `files`,
+            under its path with a slash at the end, so that it is seen.
     """
 
     root: tuple[int, int]
@@ -73,6 +74,13 @@ class Listing:
     files: Mapping[str, FoundFile]
     aliases: frozenset[str]
     unreadable: tuple[str, ...]
+
+    def without(self, folders: Sequence[str]) -> Listing:
+        """The same, but for further folders that are not to be believed."""
+        if not folders:
+            return self
+        files = {**self.files, **{f"{folder}/": _unlistable(folder) for folder in folders}}
+        return replace(self, files=files, unreadable=(*self.unreadable, *folders))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +113,15 @@ def list_folder(root: Path, rules: FolderRules) -> Listing:
         names += more
         unreadable |= failed
     files, aliases = _one_name_each(names, root, rules)
-    return Listing(identity, extras, _one_file_each(files), aliases, tuple(sorted(unreadable)))
+    listed = {**_one_file_each(files), **{f"{folder}/": _unlistable(folder) for folder in unreadable}}
+    return Listing(identity, extras, listed, aliases, tuple(sorted(unreadable)))
+
+
+def _unlistable(folder: str) -> FoundFile:
+    problem = Problem(
+        "UNREADABLE", "this folder can't be listed, so nothing in it is indexed: mend it or its permissions"
+    )
+    return FoundFile(f"{folder}/", Path(), folder, Signature(0, 0, 0, 0, 0), private=False, problem=problem)
 
 
 def _walked(root: Path, rules: FolderRules, extra: Extra | None) -> tuple[tuple[int, int], list[_Name], set[str]]:

@@ -45,6 +45,13 @@ class Indexing(Protocol):
         """Report what is indexed and what is pending."""
         ...
 
+    async def sync(self, scope: Scope, timeout: float) -> tuple[int, int]:
+        """Compare a workspace's folders with the file log and wait until what differs is searchable.
+
+        Returns how many file states were put, and how many are still pending when `timeout` seconds are over.
+        """
+        ...
+
     async def disk_bytes(self) -> int:
         """Bytes that the indexes use; 0 where unknown."""
         ...

@@ -273,6 +273,7 @@ class MemorySearchResponse(_message.Message):
     DEGRADED_FIELD_NUMBER: _builtins.int
     TIMINGS_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    SET_ASIDE_FIELD_NUMBER: _builtins.int
     mode: _common_pb2.SearchMode.ValueType
     """The legs that ran: less than asked for where one failed."""
     fallback: _builtins.bool
@@ -301,6 +302,10 @@ class MemorySearchResponse(_message.Message):
     def timings(self) -> _containers.RepeatedCompositeFieldContainer[Global___Timing]:
         """One entry a stage that ran."""
 
+    @_builtins.property
+    def set_aside(self) -> Global___QuarantinedFile:
+        """The file that `freshness` waited for, where its state is set aside and is not indexed: waiting longer won't help."""
+
     def __init__(
         self,
         *,
@@ -314,10 +319,11 @@ class MemorySearchResponse(_message.Message):
         degraded: _abc.Iterable[Global___Degraded] | None = ...,
         timings: _abc.Iterable[Global___Timing] | None = ...,
         revision: _builtins.str = ...,
+        set_aside: Global___QuarantinedFile | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "set_aside", b"set_aside"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["citations", b"citations", "degraded", b"degraded", "fallback", b"fallback", "mode", b"mode", "model", b"model", "pending", b"pending", "results", b"results", "revision", b"revision", "stale", b"stale", "timings", b"timings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["citations", b"citations", "degraded", b"degraded", "fallback", b"fallback", "mode", b"mode", "model", b"model", "pending", b"pending", "results", b"results", "revision", b"revision", "set_aside", b"set_aside", "stale", b"stale", "timings", b"timings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -343,6 +349,7 @@ class SearchResult(_message.Message):
     HEADING_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     EXPLANATION_FIELD_NUMBER: _builtins.int
+    STALE_FIELD_NUMBER: _builtins.int
     path: _builtins.str
     """Relative to the workspace."""
     start_line: _builtins.int
@@ -369,6 +376,8 @@ class SearchResult(_message.Message):
     """The headings above the chunk, outermost first, joined by " > "."""
     revision: _builtins.str
     """The revision of the file."""
+    stale: _builtins.bool
+    """Whether the file's newest state is set aside (see Status): these lines are those of the state before."""
     @_builtins.property
     def explanation(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """How the score came about, one step a line. Only where the request set `explain`."""
@@ -390,10 +399,11 @@ class SearchResult(_message.Message):
         heading: _builtins.str = ...,
         revision: _builtins.str = ...,
         explanation: _abc.Iterable[_builtins.str] | None = ...,
+        stale: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_rerank_score", b"_rerank_score", "_text_score", b"_text_score", "_vector_score", b"_vector_score", "rerank_score", b"rerank_score", "text_score", b"text_score", "vector_score", b"vector_score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rerank_score", b"_rerank_score", "_text_score", b"_text_score", "_vector_score", b"_vector_score", "citation", b"citation", "end_line", b"end_line", "explanation", b"explanation", "file_hash", b"file_hash", "heading", b"heading", "path", b"path", "rerank_score", b"rerank_score", "revision", b"revision", "score", b"score", "snippet", b"snippet", "source", b"source", "start_line", b"start_line", "text_score", b"text_score", "vector_score", b"vector_score"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rerank_score", b"_rerank_score", "_text_score", b"_text_score", "_vector_score", b"_vector_score", "citation", b"citation", "end_line", b"end_line", "explanation", b"explanation", "file_hash", b"file_hash", "heading", b"heading", "path", b"path", "rerank_score", b"rerank_score", "revision", b"revision", "score", b"score", "snippet", b"snippet", "source", b"source", "stale", b"stale", "start_line", b"start_line", "text_score", b"text_score", "vector_score", b"vector_score"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__rerank_score: _TypeAlias = _typing.Literal["rerank_score"]  # noqa: Y015
     _WhichOneofArgType__rerank_score: _TypeAlias = _typing.Literal["_rerank_score", b"_rerank_score"]  # noqa: Y015
@@ -579,6 +589,54 @@ class MemoryGetResponse(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__next_from) -> _WhichOneofReturnType__next_from | None: ...
 
 Global___MemoryGetResponse: _TypeAlias = MemoryGetResponse  # noqa: Y015
+
+@_typing.final
+class MemoryServiceSyncRequest(_message.Message):
+    """Which workspace to synchronise."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKSPACE_FIELD_NUMBER: _builtins.int
+    workspace: _builtins.str
+    """May be empty where the key is bound to exactly one."""
+    def __init__(
+        self,
+        *,
+        workspace: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["workspace", b"workspace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemoryServiceSyncRequest: _TypeAlias = MemoryServiceSyncRequest  # noqa: Y015
+
+@_typing.final
+class MemoryServiceSyncResponse(_message.Message):
+    """What the synchronisation found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGED_FIELD_NUMBER: _builtins.int
+    PENDING_FIELD_NUMBER: _builtins.int
+    changed: _builtins.int
+    """File changes that it found."""
+    pending: _builtins.int
+    """File changes that are not yet searchable."""
+    def __init__(
+        self,
+        *,
+        changed: _builtins.int = ...,
+        pending: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "pending", b"pending"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemoryServiceSyncResponse: _TypeAlias = MemoryServiceSyncResponse  # noqa: Y015
 
 @_typing.final
 class MemoryServiceStatusRequest(_message.Message):

@@ -45,6 +45,11 @@ class MemoryServiceStub:
                 request_serializer=memoryd_dot_v1_dot_memory__pb2.MemoryGetRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_memory__pb2.MemoryGetResponse.FromString,
                 _registered_method=True)
+        self.Sync = channel.unary_unary(
+                '/memoryd.v1.MemoryService/Sync',
+                request_serializer=memoryd_dot_v1_dot_memory__pb2.MemoryServiceSyncRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_memory__pb2.MemoryServiceSyncResponse.FromString,
+                _registered_method=True)
         self.Status = channel.unary_unary(
                 '/memoryd.v1.MemoryService/Status',
                 request_serializer=memoryd_dot_v1_dot_memory__pb2.MemoryServiceStatusRequest.SerializeToString,
@@ -70,6 +75,14 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Sync(self, request, context):
+        """Compares the workspace's folders with what is indexed, and waits until what differs is searchable or the call's
+        deadline comes near. For the start of a session, and after a compaction: transcripts are taken whatever they grew.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Status(self, request, context):
         """Reports what is indexed and what is pending.
         """
@@ -89,6 +102,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.MemoryGet,
                     request_deserializer=memoryd_dot_v1_dot_memory__pb2.MemoryGetRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_memory__pb2.MemoryGetResponse.SerializeToString,
+            ),
+            'Sync': grpc.unary_unary_rpc_method_handler(
+                    servicer.Sync,
+                    request_deserializer=memoryd_dot_v1_dot_memory__pb2.MemoryServiceSyncRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_memory__pb2.MemoryServiceSyncResponse.SerializeToString,
             ),
             'Status': grpc.unary_unary_rpc_method_handler(
                     servicer.Status,
@@ -151,6 +169,33 @@ class MemoryService:
             '/memoryd.v1.MemoryService/MemoryGet',
             memoryd_dot_v1_dot_memory__pb2.MemoryGetRequest.SerializeToString,
             memoryd_dot_v1_dot_memory__pb2.MemoryGetResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Sync(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.MemoryService/Sync',
+            memoryd_dot_v1_dot_memory__pb2.MemoryServiceSyncRequest.SerializeToString,
+            memoryd_dot_v1_dot_memory__pb2.MemoryServiceSyncResponse.FromString,
             options,
             channel_credentials,
             insecure,

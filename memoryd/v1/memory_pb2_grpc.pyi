@@ -23,6 +23,10 @@ class MemoryServiceStub:
     """Finds the chunks of a workspace that answer a query."""
     MemoryGet: _aio.UnaryUnaryMultiCallable[_memory_pb2.MemoryGetRequest, _memory_pb2.MemoryGetResponse]
     """Reads lines of one file."""
+    Sync: _aio.UnaryUnaryMultiCallable[_memory_pb2.MemoryServiceSyncRequest, _memory_pb2.MemoryServiceSyncResponse]
+    """Compares the workspace's folders with what is indexed, and waits until what differs is searchable or the call's
+    deadline comes near. For the start of a session, and after a compaction: transcripts are taken whatever they grew.
+    """
     Status: _aio.UnaryUnaryMultiCallable[_memory_pb2.MemoryServiceStatusRequest, _memory_pb2.MemoryServiceStatusResponse]
     """Reports what is indexed and what is pending."""
 
@@ -44,6 +48,16 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_memory_pb2.MemoryGetRequest, _abc.Awaitable[_memory_pb2.MemoryGetResponse]],
     ) -> _abc.Awaitable[_memory_pb2.MemoryGetResponse]:
         """Reads lines of one file."""
+
+    @_abc_1.abstractmethod
+    def Sync(
+        self,
+        request: _memory_pb2.MemoryServiceSyncRequest,
+        context: _aio.ServicerContext[_memory_pb2.MemoryServiceSyncRequest, _abc.Awaitable[_memory_pb2.MemoryServiceSyncResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.MemoryServiceSyncResponse]:
+        """Compares the workspace's folders with what is indexed, and waits until what differs is searchable or the call's
+        deadline comes near. For the start of a session, and after a compaction: transcripts are taken whatever they grew.
+        """
 
     @_abc_1.abstractmethod
     def Status(

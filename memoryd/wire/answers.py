@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memoryd.domain.files import Revision, Source
+from memoryd.domain.files import Problem, Revision, Source
 from memoryd.domain.queries import Degraded, Mode, ModelInfo, SearchAnswer, SearchQuery, SearchResult, Stage
 from memoryd.v1 import common_pb2, memory_pb2
 from memoryd.wire.enums import number, required
@@ -34,6 +34,13 @@ def answer_to(answer: SearchAnswer, query: SearchQuery) -> memory_pb2.MemorySear
             for stage, milliseconds in answer.timings.items()
         ],
         revision=answer.revision,
+        set_aside=memory_pb2.QuarantinedFile(
+            path=query.freshness.path if query.freshness else "",
+            reason=answer.set_aside.reason,
+            detail=answer.set_aside.detail,
+        )
+        if answer.set_aside
+        else None,
     )
 
 
@@ -45,13 +52,16 @@ def answer_from(response: memory_pb2.MemorySearchResponse, model: ModelInfo | No
         model=model,
         citations=response.citations,
         pending=response.pending,
-        behind=response.stale and not response.pending,
+        behind=response.stale and not response.pending and not response.HasField("set_aside"),
         degraded=tuple(
             Degraded(required("stage", entry.stage, _STAGE, Stage), entry.reason, entry.detail, entry.instead)
             for entry in response.degraded
         ),
         timings={required("stage", timing.stage, _STAGE, Stage): timing.milliseconds for timing in response.timings},
         revision=response.revision,
+        set_aside=Problem(response.set_aside.reason, response.set_aside.detail)
+        if response.HasField("set_aside")
+        else None,
     )
 
 
@@ -81,6 +91,7 @@ def _result_to(result: SearchResult) -> memory_pb2.SearchResult:
         heading=result.heading,
         revision=result.revision.token,
         explanation=result.explanation,
+        stale=result.stale,
     )
 
 
@@ -100,4 +111,5 @@ def _result_from(result: memory_pb2.SearchResult) -> SearchResult:
         heading=result.heading,
         revision=Revision.parse(result.revision),
         explanation=tuple(result.explanation),
+        stale=result.stale,
     )

@@ -53,6 +53,14 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
         current().facts |= {"found": content.found, "lines": content.excerpt.lines}
         return _get_response(content)
 
+    async def Sync(
+        self, request: memory_pb2.MemoryServiceSyncRequest, context: _Context
+    ) -> memory_pb2.MemoryServiceSyncResponse:
+        """Compare, and wait."""
+        changed, pending = await self._service.sync(_scope(request.workspace), timeout=current().left)
+        current().facts |= {"changed": changed, "pending": pending}
+        return memory_pb2.MemoryServiceSyncResponse(changed=changed, pending=pending)
+
     async def Status(
         self, request: memory_pb2.MemoryServiceStatusRequest, context: _Context
     ) -> memory_pb2.MemoryServiceStatusResponse:

@@ -110,6 +110,11 @@ class GatewayService:
             )
         return Content(path, read.first, excerpt(file.text, read.first, read.lines), file.hash)
 
+    async def sync(self, scope: Scope, *, timeout: float) -> tuple[int, int]:
+        """Compare folders with what is indexed; returns how many files changed, and how many are pending."""
+        margin = min(self.settings.margin, timeout / 2)
+        return await self.indexing.sync(scope, timeout - margin)
+
     async def status(self, scopes: Iterable[Scope]) -> State:
         """Report on workspaces, by name."""
         return State(

@@ -31,10 +31,6 @@ _Context = grpc.aio.ServicerContext[Any, Any]
 class UseCases(Maintenance, Protocol):
     """What is served: `services.indexer.service.Indexer`."""
 
-    async def sync(self, scope: Scope, timeout: float) -> tuple[int, int]:
-        """See the indexer."""
-        ...
-
     async def reindex(self, scope: Scope) -> int:
         """See the indexer."""
         ...

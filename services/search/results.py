@@ -30,4 +30,5 @@ def result(scored: Scored, terms: AbstractSet[str], *, cited: bool, explain: boo
         heading=chunk.breadcrumb,
         revision=outline.revision,
         explanation=scored.explanation() if explain else (),
+        stale=outline.problem is not None,
     )

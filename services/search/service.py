@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from memoryd.domain.files import Problem
 from memoryd.domain.mmr import diversify
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import WorkspaceView
@@ -84,7 +85,13 @@ class SearchService:
         else:  # what was purged meanwhile must not come from memory
             answer = await make()
         behind = behind or not fixed.current
-        return replace(answer, pending=fixed.pending, behind=behind, timings=answer.timings or stages.timings)
+        return replace(
+            answer,
+            pending=fixed.pending,
+            behind=behind,
+            set_aside=_set_aside(fixed.view, query),
+            timings=answer.timings or stages.timings,
+        )
 
     def forget(self, scope: Scope) -> None:
         """Drop what is kept in memory of a workspace's content at once, as a purge asks for."""
@@ -202,3 +209,10 @@ class SearchService:
 
     async def _model(self) -> ModelInfo:
         return await self.embedder.info()
+
+
+def _set_aside(view: WorkspaceView, query: SearchQuery) -> Problem | None:
+    """Why the state that the query waited for is not indexed; None where it is, or is not known yet."""
+    wanted = query.freshness
+    outline = view.outlines.get(wanted.path) if wanted else None
+    return outline.problem if wanted and outline and outline.revision >= wanted.at_least else None

@@ -98,19 +98,19 @@ class Reconciler:
         one, and deletions can't be taken back: they wait for a sign. Raises RootEmptyError where it is the workspace's
         own; a further one counts as unreadable.
         """
-        unreadable = list(listing.unreadable)
+        emptied: list[str] = []
         for extra in self._rules.extras:
             of_it = sum(extra.below(path) is not None for path in known)
             known = {path for path in known if extra.below(path) is None}
             identity = listing.extras.get(extra.name)
             if identity is not None and await self._is_emptied(extra.root, extra.name, identity, of_it):
-                unreadable.append(extra.name)
+                emptied.append(extra.name)
         if await self._is_emptied(self.root, _OWN, listing.root, len(known)):
             raise RootEmptyError(f"is empty, but {len(known)} of its files are known")
         self._folders = {_OWN: listing.root} | {
-            name: identity for name, identity in listing.extras.items() if name not in unreadable
+            name: identity for name, identity in listing.extras.items() if name not in emptied
         }
-        return replace(listing, unreadable=tuple(unreadable))
+        return listing.without(emptied)
 
     async def _is_emptied(self, root: Path, name: str, identity: tuple[int, int], known: int) -> bool:
         return known > 0 and self._folders.get(name) != identity and not await asyncio.to_thread(_holds, root)

@@ -44,6 +44,13 @@ async def test_the_status_is_that_of_the_scope(indexing: Maintenance, behind: Fa
     assert await indexing.status(SCOPE) == IndexStatus(SCOPE, 0, 0, 0, (), "0")
 
 
+async def test_a_sync_has_no_more_time_than_its_caller(indexing: Maintenance, behind: FakeIndexer) -> None:
+    assert await indexing.sync(SCOPE, 5.0) == (3, 1)
+    ((scope, timeout),) = behind.synced
+    assert scope == SCOPE
+    assert 0 < timeout <= 5.0
+
+
 async def test_bytes_on_disk(indexing: Maintenance) -> None:
     assert await indexing.disk_bytes() == 4096
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from memoryd.domain.files import Revision, Source
+from memoryd.domain.files import Problem, Revision, Source
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import (
     Chat,
@@ -60,6 +60,7 @@ async def searcher(request: pytest.FixtureRequest, behind: FakeSearcher) -> Asyn
             replace(ANSWER, mode=Mode.TEXT, model=None, degraded=(DEGRADED,), pending=4, citations=False), id="degraded"
         ),
         pytest.param(replace(ANSWER, results=(), timings={}, revision=""), id="nothing found"),
+        pytest.param(replace(ANSWER, set_aside=Problem("BINARY", "no text")), id="set aside"),
         pytest.param(
             replace(
                 ANSWER,

@@ -65,9 +65,14 @@ class FakeIndexing:
     """Reports what the test put in."""
 
     statuses: dict[Scope, IndexStatus] = field(default_factory=dict)
+    synced: list[tuple[Scope, float]] = field(default_factory=list)
 
     async def status(self, scope: Scope) -> IndexStatus:
         return self.statuses.get(scope, IndexStatus(scope, 0, 0, 0, (), "0"))
+
+    async def sync(self, scope: Scope, timeout: float) -> tuple[int, int]:
+        self.synced.append((scope, timeout))
+        return 3, 1
 
     async def disk_bytes(self) -> int:
         return 4096

@@ -38,7 +38,6 @@ LOCAL = ServerSettings(address="127.0.0.1:0")
 class FakeIndexer(FakeIndexing):
     """Reports what the test put in, and remembers what it was asked to do."""
 
-    synced: list[tuple[Scope, float]] = field(default_factory=list)
     error: Exception | None = None
     checkups: dict[Scope, Checkup] = field(default_factory=dict)
     receipt: PurgeReceipt = field(default_factory=lambda: PurgeReceipt((), verified=True))
@@ -48,10 +47,6 @@ class FakeIndexer(FakeIndexing):
         if self.error:
             raise self.error
         return await super().status(scope)
-
-    async def sync(self, scope: Scope, timeout: float) -> tuple[int, int]:
-        self.synced.append((scope, timeout))
-        return 3, 1
 
     async def reindex(self, scope: Scope) -> int:
         return 7

@@ -21,13 +21,13 @@ def as_nobody(work: Callable[[], T]) -> T:
 
     Linux keeps the user that file access is checked for (setfsuid) by thread.
     """
+    with nobodys_threads() as thread:
+        return thread.submit(work).result()
 
-    def run() -> T:
-        ctypes.CDLL(None).setfsuid(_NOBODY)
-        return work()
 
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(run).result()
+def nobodys_threads() -> ThreadPoolExecutor:
+    """Make threads that act so."""
+    return ThreadPoolExecutor(4, initializer=lambda: ctypes.CDLL(None).setfsuid(_NOBODY))
 
 
 @contextmanager

@@ -28,6 +28,12 @@ class GrpcIndexing(Maintenance):
         response = await self._remote.call(self._stub.Status, request)
         return status_from(response.status, scope)
 
+    async def sync(self, scope: Scope, timeout: float) -> tuple[int, int]:
+        """Compare a workspace's folders with the file log and wait until what differs is searchable."""
+        request = indexer_pb2.SyncRequest(tenant=scope.tenant, workspace=scope.workspace)
+        response = await self._remote.call(self._stub.Sync, request, timeout)
+        return response.changed, response.pending
+
     async def disk_bytes(self) -> int:
         """Bytes that the indexes use; 0 where unknown."""
         return (await self._remote.call(self._stub.Status, indexer_pb2.IndexerServiceStatusRequest())).disk_bytes

@@ -146,7 +146,7 @@ def test_a_further_folder_that_is_not_there_is_unreadable(tmp_path: Path) -> Non
     root = tmp_path / "root"
     write(root, "a.md")
     listing = listed(root, FolderRules(extras=(Extra("wiki", tmp_path / "wiki"),)))
-    assert (set(listing.files), listing.unreadable) == ({"a.md"}, ("wiki",))
+    assert (set(listing.files), listing.unreadable) == ({"a.md", "wiki/"}, ("wiki",))
 
 
 def test_a_further_folder_inside_the_workspace_is_read_once(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_an_unreadable_subfolder_is_told_and_its_files_are_unknown(mode: int) ->
         (root / "b.md").write_text("x")
         (root / "closed").chmod(mode)
         listing = as_nobody(lambda: list_folder(root, FolderRules()))
-        assert set(listing.files) == {"b.md"}
+        assert set(listing.files) == {"b.md", "closed/"}
         assert listing.unreadable == ("closed",)
 
 

@@ -138,7 +138,9 @@ def test_no_field_is_forgotten() -> None:
         tags=("t",),
         glob="*",
     )
-    result = SearchResult("a.md", 1, 2, 0.5, 0.5, 0.5, 0.5, "s", Source.MEMORY, "c", "h", "b", Revision(1, 1), ("e",))
+    result = SearchResult(
+        "a.md", 1, 2, 0.5, 0.5, 0.5, 0.5, "s", Source.MEMORY, "c", "h", "b", Revision(1, 1), ("e",), stale=True
+    )
     answer = SearchAnswer(
         results=(result,),
         mode=Mode.TEXT,
@@ -148,6 +150,7 @@ def test_no_field_is_forgotten() -> None:
         degraded=(Degraded(Stage.EMBED, "R", "d", "i"),),
         timings={Stage.FUSE: 1.0},
         revision="1",
+        set_aside=Problem("R", "d"),
     )
     status = IndexStatus(SCOPE, 1, 1, 1, (QuarantinedFile("a.md", Problem("R", "d")),), "1")
     assert unset(query_to(query)) == {"workspace"}  # beside the message, with the tenant

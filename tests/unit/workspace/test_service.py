@@ -13,6 +13,7 @@ from memoryd.errors import DeadlineExceededError, NotFoundError, UnavailableErro
 from services.workspace.service import WorkspaceService
 from services.workspace.settings import WorkspaceServiceSettings
 from tests.support.eventually import eventually
+from tests.support.privileges import nobodys_threads, open_folder
 from tests.unit.workspace.conftest import SCOPE, SETTINGS, Folder
 
 
@@ -278,3 +279,24 @@ def test_settings_are_environment_variables(monkeypatch: pytest.MonkeyPatch) -> 
     settings = WorkspaceServiceSettings()
     assert settings.debounce_ms == 500
     assert settings.rules.private == ("secret/**",)
+
+
+async def test_a_folder_that_can_not_be_listed_is_named_until_it_can(tmp_path: Path) -> None:
+    """Its files keep what is known of them meanwhile."""
+    asyncio.get_running_loop().set_default_executor(nobodys_threads())
+    with open_folder() as place:
+        folder = Folder(place / "root", await SqliteFileLog.open(tmp_path / "log.db"))
+        folder.write("closed/a.md")
+        folder.write("b.md")
+        (folder.root / "closed").chmod(0o755)
+        service = WorkspaceService({SCOPE: folder.root}, folder.log, SETTINGS)
+        assert await service.sync(SCOPE, 30) == 2
+        (folder.root / "closed").chmod(0)
+        assert await service.sync(SCOPE, 30) == 2
+        assert await folder.live() == {"b.md": "text\n", "closed/": "UNREADABLE", "closed/a.md": "UNREADABLE"}
+        assert await service.sync(SCOPE, 30) == 0
+        (folder.root / "closed").chmod(0o755)
+        assert await service.sync(SCOPE, 30) == 2
+        assert await folder.live() == {"b.md": "text\n", "closed/a.md": "text\n"}
+        await service.close()
+        await folder.log.close()

@@ -148,10 +148,10 @@ async def test_a_further_folder_that_vanishes_sets_its_files_aside_until_it_is_b
     folder: Folder, wiki: Path, tmp_path: Path
 ) -> None:
     wiki.rename(tmp_path / "away")
-    await folder.shows(OWN | {"wiki/a.md": "UNREADABLE"})
+    await folder.shows(OWN | {"wiki/": "UNREADABLE", "wiki/a.md": "UNREADABLE"})
     wiki.mkdir()  # as where a volume is not mounted
     folder.write("b.md")
-    await folder.shows(OWN | {"wiki/a.md": "UNREADABLE", "b.md": "text\n"})
+    await folder.shows(OWN | {"wiki/": "UNREADABLE", "wiki/a.md": "UNREADABLE", "b.md": "text\n"})
     wiki.rmdir()
     (tmp_path / "away").rename(wiki)
     await folder.shows(OWN | {"wiki/a.md": "wiki\n", "b.md": "text\n"})
