@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from memoryd.breaker import Breaker
 from memoryd.domain.queries import MAX_RESULTS, Mode, Stage
 from memoryd.domain.sketches import QueryTokens
-from memoryd.domain.text import QueryWord, term_weights
+from memoryd.domain.text import QueryWord, surplus_words, term_weights
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embedder, Embeddings, Filter, Hit, Lane, QueryTerm, TextKind, TextStore, VectorStore
+from services.search.days import NO_NOTES, Notes
 from services.search.settings import SearchSettings
 from services.search.stages import Stages
 from services.search.visibility import Visible
@@ -28,6 +29,7 @@ _Embedded = tuple[NDArray[np.float32], QueryTokens | None]
 CUT_SHORT = "CUT_SHORT"
 """Reason of a stage that took only a part: the beginning of a query, or the first of very many candidates."""
 
+_OF_DAYS = 20  # chunks
 _Search = Callable[[Filter, int], Awaitable[Sequence[Hit]]]
 
 
@@ -41,6 +43,7 @@ class Ask:
         words: of the text, for the text leg.
         kind: what the text is to the model.
         main: the caller's own query, not one of its sub-queries.
+        notes: of the days that it names; they are looked at even where others are closer.
         sketches: whether its tokens are wanted, too, to be compared with token sketches.
     """
 
@@ -49,7 +52,13 @@ class Ask:
     words: Sequence[QueryWord]
     kind: TextKind = TextKind.QUERY
     main: bool = True
+    notes: Notes = NO_NOTES
     sketches: bool = False
+
+    @property
+    def surplus(self) -> int:
+        """How many words of the text are not among `words`."""
+        return surplus_words(self.text)
 
     def without(self, leg: Mode) -> str:
         """Say what is done where a leg fails."""
@@ -69,7 +78,8 @@ class Found:
         text: visible hits by BM25; None likewise.
         embedding: the query's vector, shape (dimensions,); None where there is none.
         tokens: the query's tokens; None where they are not wanted, or the model gives none.
-        more: visible chunks that neither leg found, but a sub-query did: they are compared with the query as well.
+        more: visible chunks that neither leg found, but a sub-query did, or that are of a day that was named: they are
+            compared with the query as well.
     """
 
     vector: list[Hit] | None
@@ -102,15 +112,11 @@ class Legs:
         async with asyncio.TaskGroup() as group:
             vector = group.create_task(self._vector(ask, where, visible, stages))
             text = group.create_task(self._text(ask, where, visible, stages))
-        hits, embedded = vector.result()
-        embedding, tokens = embedded or (None, None)
-        return Found(vector=hits, text=text.result(), embedding=embedding, tokens=tokens)
+        return replace(vector.result(), text=text.result())
 
-    async def _vector(
-        self, ask: Ask, where: Filter, visible: Visible, stages: Stages
-    ) -> tuple[list[Hit] | None, _Embedded | None]:
+    async def _vector(self, ask: Ask, where: Filter, visible: Visible, stages: Stages) -> Found:
         if ask.mode is Mode.TEXT:
-            return None, None
+            return Found(None, None, None)
         instead = ask.without(Mode.VECTOR)
 
         async def embed(seconds: float) -> _Embedded:
@@ -134,22 +140,29 @@ class Legs:
             Stage.EMBED, embed, share=self._settings.embed_share, instead=instead, breaker=self._embedding
         )
         if embedded is None:
-            return None, None
-        embedding, _ = embedded
+            return Found(None, None, None)
+        embedding, tokens = embedded
 
-        async def leg(_: float) -> list[Hit]:
+        async def leg(_: float) -> tuple[list[Hit], list[Hit]]:
             search = partial(self._vectors.search, embedding)
-            return await self._enough(search, where, visible, partial(_crowded, stages, Stage.VECTOR))
+            hits = await self._enough(search, where, visible, partial(_crowded, stages, Stage.VECTOR))
+            paths = ask.notes.paths if where.paths is None else ask.notes.paths & where.paths
+            more = await search(replace(where, paths=paths), _OF_DAYS) if paths else ()
+            return hits, visible.filter(more)
 
         share = self._settings.leg_share
-        hits = await stages.run(Stage.VECTOR, leg, share=share, instead=instead, breaker=self._comparing)
-        return hits, embedded
+        done = await stages.run(Stage.VECTOR, leg, share=share, instead=instead, breaker=self._comparing)
+        hits, more = done or (None, [])
+        return Found(hits, None, embedding, tokens, more)
 
     async def _text(self, ask: Ask, where: Filter, visible: Visible, stages: Stages) -> list[Hit] | None:
         if ask.mode is Mode.VECTOR:
             return None
         instead = ask.without(Mode.TEXT)
-        terms = query_terms(ask.words)
+        terms = query_terms(ask.words) + [QueryTerm(day) for day in sorted(ask.notes.days)]
+        if ask.surplus:
+            of_it = f"the text leg on its first {len(ask.words)} words"
+            stages.note(Stage.TEXT, CUT_SHORT, f"the query has {ask.surplus} more words than are looked up", of_it)
 
         async def leg(_: float) -> list[Hit]:
             search = partial(self._texts.search, terms)

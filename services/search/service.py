@@ -23,12 +23,14 @@ from memoryd.domain.queries import (
 )
 from memoryd.domain.rerank import calibrated
 from memoryd.domain.scores import Scored, decay, rank
+from memoryd.domain.signals import raise_days, raise_phrases
 from memoryd.domain.subqueries import blend
-from memoryd.domain.text import QueryWord, analyze_query, has_subject
+from memoryd.domain.text import QueryWord, analyze_query, has_subject, quoted_phrases
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embedder, FileLog, Manifest, TextStore, VectorStore
 from services.search.answers import Answers
 from services.search.candidates import gather, word_weights
+from services.search.days import notes_of_days
 from services.search.embeddings import CachingEmbedder
 from services.search.legs import Ask, Found, Legs
 from services.search.outlines import Outlines
@@ -102,12 +104,14 @@ class SearchService:
         visible = Visible(view, query)
         where = await index_filter(scope, visible)
         words = analyze_query(query.text)
+        notes = notes_of_days(query.text, view)
+        ask = Ask(query.text, query.mode, words, notes=notes, sketches=query.rerank is not Rerank.OFF)
         async with asyncio.TaskGroup() as group:
-            ask = Ask(query.text, query.mode, words, sketches=query.rerank is not Rerank.OFF)
             main = group.create_task(self._legs.run(ask, where, visible, stages))
             sub = group.create_task(run_subqueries(self._legs, query, where, visible, stages))
         subqueries = sub.result()
-        found = replace(main.result(), more=found_by(subqueries))
+        found = main.result()
+        found = replace(found, more=[*found.more, *found_by(subqueries)])
         if found.vector is None and found.text is None:
             raise UnavailableError(
                 "no search leg answered: "
@@ -119,6 +123,7 @@ class SearchService:
             others = [await self._score(scope, each.ask.words, visible, each.found, stages) for each in subqueries]
             scored = blend(scored, others)
         scored = await self._reranker.crossed(query, await self._model(), scored, stages)
+        scored = raise_days(raise_phrases(scored, quoted_phrases(query.text)), notes.days)
         scored = self._decayed(scored, query, stages)
         kept = [item for item in scored if item.score >= query.min_score]
         kept = await self._withhold(scope, kept, query, stages)
@@ -201,7 +206,7 @@ class SearchService:
             return scored
 
         async def work(_: float) -> list[Scored]:
-            relevance = [item.order for item in scored]
+            relevance = [item.score for item in scored]
             terms = [set(item.candidate.chunk.terms.split()) for item in scored]
             return [scored[place] for place in diversify(relevance, terms, balance, MAX_RESULTS)]
 

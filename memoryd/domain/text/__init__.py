@@ -1,6 +1,7 @@
 """Text analysis: the one way from a text, a heading or a query to terms, for documents and queries in both shapes."""
 
 from memoryd.domain.text.analysis import ANALYZER_VERSION, analyze, heading_terms
+from memoryd.domain.text.phrases import folded, holds, quoted_phrases
 from memoryd.domain.text.query import (
     MAX_QUERY_WORDS,
     QueryWord,
@@ -20,8 +21,11 @@ __all__ = [
     "analyze",
     "analyze_query",
     "coverage",
+    "folded",
     "has_subject",
     "heading_terms",
+    "holds",
+    "quoted_phrases",
     "surplus_words",
     "term_weights",
 ]

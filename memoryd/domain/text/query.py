@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from memoryd.domain.text.stopwords import FUNCTION_CHARACTERS, STOP_WORDS
+from memoryd.domain.text.stopwords import FUNCTION_CHARACTERS, KOREAN_PARTICLES, STOP_WORDS, foreign_stop_words
 from memoryd.domain.text.tokens import is_run, pairs, tokenize
 from memoryd.domain.text.weights import CHARACTER_WEIGHT, PART_COVERAGE, PART_WEIGHT, SEAM_WEIGHT, STOP_WEIGHT
 from memoryd.domain.text.words import word_terms
@@ -90,15 +90,21 @@ def _all_words(text: str) -> list[QueryWord]:
 
 
 def _words(text: str) -> Iterator[QueryWord]:
-    for surface in tokenize(text):
+    surfaces = tokenize(text)
+    foreign = foreign_stop_words([surface.casefold() for surface in surfaces])
+    for surface in surfaces:
         if not is_run(surface):
             if terms := word_terms(surface):
-                yield QueryWord(surface, terms, STOP_WEIGHT if terms[0] in _STOP_TERMS else 1.0)
+                stop = terms[0] in _STOP_TERMS or surface.casefold() in foreign
+                yield QueryWord(surface, terms, STOP_WEIGHT if stop else 1.0)
         elif len(surface) == 1:
             yield QueryWord(surface, (surface,), _pair_weight(surface))
         else:
-            for pair in pairs(surface):
-                yield QueryWord(pair, (pair, *dict.fromkeys(pair)), _pair_weight(pair), CHARACTER_WEIGHT)
+            for end, pair in enumerate(pairs(surface), 2):
+                weight = _pair_weight(pair)
+                if end == len(surface) and pair[1] in KOREAN_PARTICLES:
+                    weight = min(weight, SEAM_WEIGHT)
+                yield QueryWord(pair, (pair, *dict.fromkeys(pair)), weight, CHARACTER_WEIGHT)
 
 
 def _pair_weight(pair: str) -> float:

@@ -342,3 +342,32 @@ async def test_scores_that_are_no_numbers_are_no_answer(world: World) -> None:
     world.vectors.score = math.nan
     answer = await world.search()
     assert (answer.mode, only(answer)[:2]) == (Mode.TEXT, (Stage.VECTOR, "UNAVAILABLE"))
+
+
+async def test_what_holds_quoted_words_word_for_word_is_raised(world: World) -> None:
+    await world.put("c.md", "the closed harbour", "the square harbour closed is")
+    plain = {result.snippet: result.score for result in (await world.search("harbour is closed")).results}
+    quoted = await world.search('"harbour is closed"', explain=True)
+    assert quoted.results[0].snippet == "the harbour is closed"
+    assert quoted.results[0].score > plain["the harbour is closed"]
+    assert {result.snippet for result in quoted.results} == set(plain)
+    assert [any("quoted words" in step for step in result.explanation) for result in quoted.results].count(True) == 1
+
+
+@pytest.mark.parametrize("query", ["the tram on March 5", "三月五号", "tram of 2026-03-05"])
+async def test_notes_of_a_day_that_is_named_are_looked_at_and_raised(world: World, query: str) -> None:
+    for number in range(100):
+        await world.put(f"memory/tram-{number}.md", f"tram {number}")
+    await world.put("memory/2026-03-05-standup.md", "nothing of it", evergreen=False, date="2026-03-05")
+    for mode in (Mode.HYBRID, Mode.VECTOR):
+        answer = await world.search(query, max_results=50, mode=mode, explain=True)
+        raised = [result.path for result in answer.results if any("day named" in step for step in result.explanation)]
+        assert raised == ["memory/2026-03-05-standup.md"]
+    assert not any("day named" in step for step in (await world.search("tram", explain=True)).results[0].explanation)
+
+
+async def test_words_beyond_those_that_are_looked_up_are_reported(world: World) -> None:
+    query = "ferry " + " ".join(f"zz{number}" for number in range(70))
+    answer = await world.search(query, mode=Mode.TEXT)
+    assert only(answer) == (Stage.TEXT, "CUT_SHORT", "the text leg on its first 64 words")
+    assert answer.results

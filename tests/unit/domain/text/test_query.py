@@ -56,6 +56,32 @@ class TestWeights:
         assert all(weight > 0 for weight in term_weights(analyze_query("to be or not to be")).values())
 
 
+class TestLanguages:
+    @pytest.mark.parametrize(
+        ("query", "subject"),
+        [
+            ("what did we decide about the ferry", {"decide", "ferry"}),
+            ("¿cuándo sale el ferry para la isla?", {"sale", "ferry", "isla"}),
+            ("quando sai o ferry para a ilha?", {"sai", "ferry", "ilha"}),
+            ("quand est-ce que le ferry part pour l'île", {"est-ce", "ferry", "part", "l'île"}),
+            ("wann fährt die Fähre zur Insel", {"fährt", "Fähre", "Insel"}),
+            ("متى تغادر العبارة إلى الجزيرة", {"تغادر", "العبارة", "الجزيرة"}),
+            ("我们什么时候坐渡轮", {"么时", "候坐", "坐渡", "渡轮"}),
+            ("フェリーはいつ", {"フェ", "ェリ", "リー"}),
+            ("배는 언제", set()),
+        ],
+    )
+    def test_stop_and_question_words_carry_little(self, query: str, subject: set[str]) -> None:
+        assert {word.surface for word in analyze_query(query) if word.weight == 1.0} == subject
+
+    @pytest.mark.parametrize(
+        "query", ["die casting", "sin city", "my son reads comics", "el niño", "la boheme tickets"]
+    )
+    def test_a_foreign_stop_word_in_an_english_query_is_a_word(self, query: str) -> None:
+        weights = {word.surface: word.weight for word in analyze_query(query)}
+        assert all(weight == 1.0 for surface, weight in weights.items() if surface != "my")
+
+
 class TestCoverage:
     def test_all_and_nothing(self) -> None:
         assert covered("flaky upload", "The upload test is flaky.") == 1.0
