@@ -16,6 +16,10 @@ STORE_LOST = "STORE_LOST"
 """Reason of an UnavailableError: a store lacks what it was made with. `ChunkStore.ensure` makes it anew, empty."""
 
 
+DAMAGED = "DAMAGED"
+"""Reason of a DataError: what is on the disk is broken, rather than of another format."""
+
+
 class MemorydError(Exception):
     """Base of all errors that may reach a caller.
 

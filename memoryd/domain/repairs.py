@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -89,8 +88,3 @@ class Checkup:
     def left(self) -> tuple[Finding, ...]:
         """What could not be mended."""
         return tuple(finding for finding in self.findings if finding.treatment is Treatment.LEFT)
-
-
-def is_mended(checkups: Iterable[Checkup]) -> bool:
-    """Whether nothing is left that can't be mended."""
-    return not any(checkup.left for checkup in checkups)

@@ -121,9 +121,16 @@ class CurrentIndexing(Maintenance, Generic[P]):
         return joined(receipts)
 
     async def unblock(self, key: FileKey, *, timeout: float) -> bool:
-        """Take a file off the block list; whether it was on it."""
-        async with self._live.using() as (_, bundle):
-            return await self._of(bundle).indexer.unblock(key, timeout=timeout)
+        """Take a file off the block list; whether it was on it.
+
+        Its owner is told when every generation shows that: a text that came earlier would be blocked again.
+        """
+        end = asyncio.get_running_loop().time() + timeout
+        at_work = [generation.indexer for generation in self._open() if generation.started]
+        unblocked = [await each.lift(key, timeout=end - asyncio.get_running_loop().time()) for each in at_work]
+        for each in at_work[:1]:
+            await each.ask_owner(key.scope, end - asyncio.get_running_loop().time())
+        return any(unblocked)
 
     async def closed(self) -> None:
         """Wait until the indexing of a generation fails; raises what ended it."""

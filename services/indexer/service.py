@@ -16,7 +16,7 @@ from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline
 from memoryd.domain.purges import PurgeOrder, PurgeReceipt
 from memoryd.domain.repairs import Checkup
-from memoryd.errors import ConflictError, DeadlineExceededError, UnavailableError
+from memoryd.errors import ConflictError, DeadlineExceededError, MemorydError, UnavailableError
 from memoryd.ports import (
     Embedder,
     FileLog,
@@ -286,7 +286,19 @@ class Indexer(Maintenance):
 
     async def unblock(self, key: FileKey, *, timeout: float) -> bool:
         """Take a file off the block list; whether it was on it."""
+        unblocked = await self.lift(key, timeout=timeout)
+        await self.ask_owner(key.scope, timeout)
+        return unblocked
+
+    async def lift(self, key: FileKey, *, timeout: float) -> bool:
+        """Take a file off the block list, and wait until this generation shows that; its owner is not told."""
         return await self._purger.unblock(key, timeout)
+
+    async def ask_owner(self, scope: Scope, timeout: float) -> None:
+        """Have a folder compared with the file log soon rather than late, if its owner can be asked now."""
+        if self._workspace is not None:
+            with suppress(MemorydError):
+                await self._workspace.sync(scope, timeout)
 
     async def reindex(self, scope: Scope) -> int:
         """Put every file of a workspace into the queue again, under new revisions; returns how many."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from memoryd.adapters.embedded.datadir import DataDirectory
 from memoryd.adapters.embedded.filelog import SqliteFileLog
@@ -13,6 +14,7 @@ from memoryd.adapters.embedded.folder import FolderWorkspace
 from memoryd.adapters.embedded.generations import SqliteGenerations
 from memoryd.adapters.embedded.keys import SqliteKeyStore
 from memoryd.adapters.embedded.manifest import SqliteManifest
+from memoryd.adapters.embedded.soundness import open_sound
 from memoryd.domain.files import Revision
 from memoryd.domain.generations import GenerationState, generation_id
 from memoryd.domain.queries import ModelInfo
@@ -73,7 +75,8 @@ async def open_standalone(
         registry = await SqliteGenerations.open(data.registry)
         stack.push_async_callback(registry.close)
         known = await _newest(data, models.configured)
-        log = await SqliteFileLog.open(data.filelog, known=known, lease=settings.indexer.lease)
+        open_log = partial(SqliteFileLog.open, data.filelog, known=known, lease=settings.indexer.lease)
+        log = await open_sound(data.filelog, open_log)
         stack.push_async_callback(log.close)
         keys = await SqliteKeyStore.open(data.keys)
         stack.push_async_callback(keys.close)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
 from memoryd.adapters.embedded.datadir import DataDirectory
 from memoryd.adapters.embedded.filelog import SqliteFileLog
 from memoryd.adapters.embedded.manifest import SqliteManifest
+from memoryd.adapters.embedded.soundness import open_sound
 from memoryd.adapters.embedded.text import TantivyTextStore
 from memoryd.adapters.embedded.vectors import EdgeVectorStore
 from memoryd.domain.generations import Generation, consumer_name
@@ -59,23 +61,24 @@ class Opener:
 
     @asynccontextmanager
     async def open(self, generation: Generation) -> AsyncIterator[StandaloneGeneration]:
-        """Open the engines and begin to index. Raises DataError where they are damaged."""
+        """Open the engines and begin to index. What is damaged is set aside, and filled again from the file log."""
         async with AsyncExitStack() as stack:
             embedder = await self.models.embedder(generation)
             paths = self.data.generation(generation.id)
             consumer = consumer_name(self.settings.indexer.consumer, generation.id)
             _log.info("generation", id=generation.id, model=generation.model.name, engine=generation.model.engine)
-            manifest = await SqliteManifest.open(paths.manifest)
+            manifest = await open_sound(paths.manifest, partial(SqliteManifest.open, paths.manifest))
             stack.push_async_callback(manifest.close)
             if manifest.newest_at_open is None:
                 # Nothing is indexed (its folder was deleted, say): begin with all files.
                 await self.log.unsubscribe(consumer)
-            vectors = await EdgeVectorStore.open(paths.vectors, generation.model.dimensions)
+            dimensions = generation.model.dimensions
+            vectors = await open_sound(
+                paths.vectors, partial(EdgeVectorStore.open, paths.vectors, dimensions), EdgeVectorStore.check
+            )
             stack.push_async_callback(vectors.close)
-            texts = await TantivyTextStore.open(paths.text)
+            texts = await open_sound(paths.text, partial(TantivyTextStore.open, paths.text), self._check)
             stack.push_async_callback(texts.close)
-            for scope in self.scopes:
-                await _check(texts, scope)
             parts = Parts(generation, embedder, manifest, vectors, texts, consumer)
             settings = self.settings
             indexer = Indexer(
@@ -99,14 +102,14 @@ class Opener:
             running = await stack.enter_async_context(indexed(parts, indexer, self.failure, settings.grpc.drain))
             yield StandaloneGeneration(parts, running, search)
 
+    async def _check(self, store: ChunkStore) -> None:
+        """Raise DataError now where a store is damaged, rather than at the first search: some open at first use."""
+        for scope in {*self.scopes, *await self.log.scopes()}:
+            async for _ in store.scan(scope):
+                break
+
     async def erase(self, generation: Generation) -> None:
         """Remove all parts of a generation that is closed."""
         await self.log.unsubscribe(consumer_name(self.settings.indexer.consumer, generation.id))
         await self.data.erase(generation.id)
         await self.models.release(generation)
-
-
-async def _check(store: ChunkStore, scope: Scope) -> None:
-    """Raise DataError now where a store is damaged, rather than at the first search: some open at first use."""
-    async for _ in store.scan(scope, path=""):
-        pass

@@ -10,7 +10,7 @@ import orjson
 import qdrant_edge as edge
 
 from memoryd.adapters.embedded.points import INDEXES
-from memoryd.errors import DataError, ResourceExhaustedError
+from memoryd.errors import DAMAGED, DataError, ResourceExhaustedError
 
 _CONFIG = "edge_config.json"
 _LOG = "wal"
@@ -48,20 +48,20 @@ def open_shard(root: Path, dimensions: int) -> edge.EdgeShard:
     try:
         stored = orjson.loads((root / _CONFIG).read_bytes())["vectors"][""]["size"]
     except (OSError, ValueError, KeyError, TypeError):
-        raise DataError(f"vector store {root} is damaged: {advice(root)}") from None
+        raise DataError(f"vector store {root} is damaged: {advice(root)}", reason=DAMAGED) from None
     if stored != dimensions:
         raise DataError(
             f"vector store {root} holds vectors of {stored} numbers, the model gives {dimensions}: {advice(root)}"
         )
     # The engine would take their absence for an empty store.
     if not all((root / folder).is_dir() and any((root / folder).iterdir()) for folder in (_LOG, _SEGMENTS)):
-        raise DataError(f"vector store {root} is half there: {advice(root)}")
+        raise DataError(f"vector store {root} is half there: {advice(root)}", reason=DAMAGED)
     try:
         shard = edge.EdgeShard.load(str(root))
         if not created:
             shard.flush()
     except BaseException as error:  # a panic of the engine is no Exception
-        raise DataError(f"vector store {root} is damaged: {advice(root)}") from error
+        raise DataError(f"vector store {root} is damaged: {advice(root)}", reason=DAMAGED) from error
     return shard
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memoryd.errors import DataError, MemorydError, ResourceExhaustedError, UnavailableError
+from memoryd.errors import DAMAGED, DataError, MemorydError, ResourceExhaustedError, UnavailableError
 
 T = TypeVar("T")
 
@@ -184,7 +184,8 @@ class Database:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT}:
             return DataError(
-                f"{self.path} is damaged or not {self._schema.name}: stop memoryd, then move it away or restore it"
+                f"{self.path} is damaged or not {self._schema.name}: stop memoryd, then move it away or restore it",
+                reason=DAMAGED,
             )
         if code == sqlite3.SQLITE_FULL:
             return ResourceExhaustedError(

@@ -23,7 +23,7 @@ from memoryd.adapters.embedded.text_documents import (
 )
 from memoryd.domain.chunks import Chunk, ChunkRef
 from memoryd.domain.names import Scope
-from memoryd.errors import DataError, MemorydError, ResourceExhaustedError, UnavailableError
+from memoryd.errors import DAMAGED, DataError, MemorydError, ResourceExhaustedError, UnavailableError
 from memoryd.ports import Filter, Hit, QueryTerm
 
 # Tantivy's least for one thread. A larger one makes fewer segments in an import, and no commit faster.
@@ -166,7 +166,8 @@ class TextIndex:
         except BaseException as error:
             raise DataError(
                 f"text index {self._folder} can't be read, it is damaged or of another version: stop memoryd, move "
-                "the folder's generation away and let memoryd index anew"
+                "the folder's generation away and let memoryd index anew",
+                reason=DAMAGED,
             ) from error
 
     def _write_error(self, error: BaseException) -> UnavailableError:

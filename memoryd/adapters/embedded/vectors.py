@@ -19,7 +19,7 @@ from memoryd.adapters.embedded.shard import advice, open_shard, sync_log
 from memoryd.adapters.payloads import CHUNK_FIELDS, REF_FIELDS, SKETCH_FIELD, to_chunk, to_ref, to_sketch
 from memoryd.domain.chunks import ChunkRef
 from memoryd.domain.names import Scope
-from memoryd.errors import InvalidInputError, MemorydError, ResourceExhaustedError, UnavailableError
+from memoryd.errors import DAMAGED, DataError, InvalidInputError, MemorydError, ResourceExhaustedError, UnavailableError
 from memoryd.ports import EmbeddedChunk, Embedding, Filter, Hit
 
 T = TypeVar("T")
@@ -156,6 +156,24 @@ class EdgeVectorStore:
     async def count(self) -> int:
         """Count the stored chunks of all scopes, about; those are included that no outline lists."""
         return await self._read(lambda: self._shard.info().points_count)
+
+    async def check(self) -> None:
+        """Read every vector and some of what is stored beside them. Raises DataError where that can't be read.
+
+        A file that was cut short opens well: only what reads its end fails. Costs as much as one search.
+        """
+
+        def work() -> None:
+            query = edge.Query.Nearest([1.0] + [0.0] * (self._dimensions - 1))
+            self._shard.query(edge.QueryRequest(limit=1, query=query, params=edge.SearchParams(exact=True)))
+            request = edge.ScrollRequest(limit=_PAGE, with_payload=REF_FIELDS, with_vector=False)
+            for record in self._shard.scroll(request)[0]:
+                to_ref(str(record.id), record.payload or {})
+
+        try:
+            await self._run(self._reader, work)
+        except UnavailableError as error:
+            raise DataError(f"vector store {self._root} can't be read: {advice(self._root)}", reason=DAMAGED) from error
 
     async def compact(self) -> None:
         """Give the space of removed chunks back. Holds the GIL for seconds: before serving, or in a child process."""

@@ -58,17 +58,18 @@ class Purger:
             return PurgeReceipt((), verified=False, again_in=_AGAIN, waits_for="the indexer, which is busy")
 
     async def unblock(self, key: FileKey, timeout: float) -> bool:
-        """See `Maintenance.unblock`. Waits for the tombstone: only that takes the block off the outline."""
+        """Put a deletion in place of a block, and wait for its tombstone: only that takes the block off the outline."""
         async with asyncio.timeout(timeout):
             logged = await self._log.get(key)
-            if logged is None or not _is_blocked(logged):
+            if logged is None:
                 return False
-            revision = await self._log.put(_deletion(key), expected=logged.revision, live=True)
-            await self._committed(key.scope, {key.path: LoggedFile(_deletion(key), revision)})
-            if self._workspace is not None:
-                with suppress(MemorydError):  # its owner puts it again when it next compares its folder
-                    await self._workspace.sync(key.scope, timeout)
-            return True
+            blocked = _is_blocked(logged)
+            if blocked:
+                revision = await self._log.put(_deletion(key), expected=logged.revision, live=True)
+                logged = LoggedFile(_deletion(key), revision)
+            if logged.state.deleted:
+                await self._committed(key.scope, {key.path: logged})
+            return blocked
 
     async def _purge(self, order: PurgeOrder) -> PurgeReceipt:
         scopes = [Scope(order.tenant, order.workspace)] if order.workspace else await self._of(order.tenant)
