@@ -6,7 +6,7 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from bench import indexing, search
+from bench import growth, indexing, search
 from bench.figures import show
 
 
@@ -17,7 +17,7 @@ def main() -> None:
         "parts",
         nargs="*",
         default=["search", "indexing"],
-        help="search, indexing, distributed; default: all but the last",
+        help="search, indexing, distributed, growth; default: the first two",
     )
     parser.add_argument("--chunks", type=int, default=10_000, help="size of the index that is searched")
     parser.add_argument("--rounds", type=int, default=200, help="searches that are timed")
@@ -25,6 +25,9 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, help="index this folder of Markdown instead of a made-up one")
     parser.add_argument("--saves", type=int, default=40, help="distributed: files that are saved and waited for")
     parser.add_argument("--embed", action="store_true", help="distributed: embed the whole corpus, not its headings")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[10_000, 50_000, 200_000], help="growth: chunks in the index"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     arguments = parser.parse_args()
     figures = []
@@ -32,6 +35,8 @@ def main() -> None:
         figures += asyncio.run(search.run(arguments.chunks, arguments.rounds))
     if "indexing" in arguments.parts:
         figures += asyncio.run(indexing.run(arguments.sections, arguments.corpus))
+    if "growth" in arguments.parts:
+        figures += asyncio.run(growth.run(arguments.sizes, arguments.rounds))
     if "distributed" in arguments.parts:
         # The servers are in the development dependencies.
         from bench.distributed import run as distributed  # noqa: PLC0415

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.corpus import EXAMPLE, write_corpus
@@ -20,7 +21,22 @@ from memoryd.ports import Lane, TextKind
 from services.embedder.compose import open_embedder
 from services.embedder.settings import EmbedderSettings
 
-_START_WITHIN = 600.0
+_START_WITHIN = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Times in milliseconds: embedding the query alone, the whole search over gRPC, and its stages."""
+
+    alone: list[float]
+    searches: list[float]
+    stages: dict[str, list[float]]
+
+    @property
+    def beyond(self) -> list[float]:
+        """What each search took beyond the median of embedding its query."""
+        base = statistics.median(self.alone)
+        return [search - base for search in self.searches]
 
 
 async def run(chunks: int, rounds: int) -> list[Figure]:
@@ -28,47 +44,54 @@ async def run(chunks: int, rounds: int) -> list[Figure]:
     with tempfile.TemporaryDirectory() as temporary:
         folder, data = Path(temporary, "notes"), Path(temporary, "data")
         write_corpus(folder, chunks)
-        async with _server(folder, data) as client:
+        async with serving(folder, data) as (client, _):
             held = (await client.status()).workspaces[0].chunks
-            queries = queries_of(rounds)
-            async with open_embedder(EmbedderSettings()) as embedder:
-                alone, searches = [], []
-                stages: dict[str, list[float]] = defaultdict(list)
-                for query in queries[:20]:
-                    await client.search(query)
-                    await embedder.embed([query], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=10.0)
-                for query in queries:
-                    # In turn, so that both see the same machine.
-                    began = time.perf_counter()
-                    await embedder.embed([query], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=10.0)
-                    alone.append((time.perf_counter() - began) * 1000)
-                    began = time.perf_counter()
-                    reply = await client.search(query, min_score=0.0)
-                    searches.append((time.perf_counter() - began) * 1000)
-                    for stage, milliseconds in reply.timings.items():
-                        stages[stage].append(milliseconds)
-    p50, base = statistics.median(searches), statistics.median(alone)
+            measured = await measure(client, rounds)
+    p50, base = statistics.median(measured.searches), statistics.median(measured.alone)
     return [
         Figure("chunks in the index", held, "chunks"),
         Figure("query embedding alone, p50", base, "ms"),
         Figure("search over gRPC, p50", p50, "ms", "query embedding alone, p50", p50 / base),
-        Figure("search over gRPC, p95", percentile(searches, 0.95), "ms"),
+        Figure("search over gRPC, p95", percentile(measured.searches, 0.95), "ms"),
         Figure("search beyond the embedding, p50", p50 - base, "ms"),
-        *(Figure(f"stage {stage}, p50", statistics.median(values), "ms") for stage, values in stages.items()),
+        *(Figure(f"stage {stage}, p50", statistics.median(values), "ms") for stage, values in measured.stages.items()),
     ]
 
 
+async def measure(client: MemorydClient, rounds: int) -> Measured:
+    """Search with `rounds` different queries, and embed each alone."""
+    queries = queries_of(rounds)
+    measured = Measured([], [], defaultdict(list))
+    async with open_embedder(EmbedderSettings()) as embedder:
+        for query in queries[:20]:
+            await client.search(query)
+            await embedder.embed([query], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=10.0)
+        for query in queries:
+            # In turn, so that both see the same machine.
+            began = time.perf_counter()
+            await embedder.embed([query], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=10.0)
+            measured.alone.append((time.perf_counter() - began) * 1000)
+            began = time.perf_counter()
+            reply = await client.search(query, min_score=0.0)
+            measured.searches.append((time.perf_counter() - began) * 1000)
+            for stage, milliseconds in reply.timings.items():
+                measured.stages[stage].append(milliseconds)
+    return measured
+
+
 @asynccontextmanager
-async def _server(folder: Path, data: Path) -> AsyncIterator[MemorydClient]:
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "bench.server", folder, data)
+async def serving(folder: Path, data: Path, *options: str) -> AsyncIterator[tuple[MemorydClient, int]]:
+    """Run `bench.server` until the context ends; a client, and the process's id. See there for the options."""
+    (data / "endpoint.json").unlink(missing_ok=True)
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "bench.server", folder, data, *options)
     try:
         async with asyncio.timeout(_START_WITHIN):
             while (endpoint := read_endpoint(data)) is None:
                 if process.returncode is not None:
                     raise RuntimeError("the server ended early, see above")
-                await asyncio.sleep(0.2)
-        async with MemorydClient(endpoint.address, endpoint.key) as client:
-            yield client
+                await asyncio.sleep(0.02)
+        async with MemorydClient(endpoint.address, endpoint.key, timeout=30.0) as client:
+            yield client, process.pid
     finally:
         if process.returncode is None:
             process.terminate()

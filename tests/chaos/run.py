@@ -17,6 +17,8 @@ from memoryd.client import MemorydClient
 from memoryd.domain.names import Scope
 from memoryd.errors import MemorydError
 from memoryd.server.lifecycle import Server
+from memoryd.server.probe import health
+from memoryd.server.settings import ServerSettings
 from tests.chaos.check import Counts, compare, torn
 from tests.chaos.stream import COMMON, Stream
 from tests.e2e.distributed import deployed
@@ -38,6 +40,7 @@ _LONGEST_LIFE = 1.0  # seconds from SERVING to the next kill
 _EARLY = 0.2  # share of kills that do not wait for SERVING
 _EDIT_EVERY = 0.08  # seconds, on average
 _SEARCH_EVERY = 0.25
+_STARTED_WITHIN = 240.0
 _SETTLED_WITHIN = 120.0
 
 Tell = Callable[[str], None]
@@ -74,7 +77,7 @@ async def chaos(kills: int, seed: int, folder: Path, tell: Tell) -> Outcome:
         async with asyncio.TaskGroup() as group:
             others = [group.create_task(_edit(stream, seed)), group.create_task(_search(client, stream, outcome))]
             rng = random.Random(seed)  # noqa: S311  (repeatable, no secret)
-            await _kill(cluster.processes["indexer"][0], servers, kills, rng, outcome, tell)
+            await _kill(cluster, servers, kills, rng, outcome, tell)
             for task in others:
                 task.cancel()
         outcome.changes = stream.changes
@@ -85,7 +88,7 @@ async def chaos(kills: int, seed: int, folder: Path, tell: Tell) -> Outcome:
 
 
 async def _kill(
-    indexer: ServerProcess,
+    cluster: Cluster,
     servers: list[ServerProcess],
     kills: int,
     rng: random.Random,
@@ -93,6 +96,7 @@ async def _kill(
     tell: Tell,
 ) -> None:
     """Kill the indexer; in the middle, one after the other, the servers, too."""
+    indexer = cluster.processes["indexer"][0]
     restarts = {kills * (number + 1) // (len(servers) + 1): server for number, server in enumerate(servers)}
     for number in range(kills):
         if (server := restarts.get(number)) is not None:
@@ -103,13 +107,24 @@ async def _kill(
             await asyncio.to_thread(indexer.start, lambda: True)
             await asyncio.sleep(rng.uniform(0, 3 * _LONGEST_LIFE))
         else:
-            await asyncio.to_thread(indexer.start)
+            await _start(cluster)
             await asyncio.sleep(rng.uniform(0, _LONGEST_LIFE))
+        if (status := indexer.ended) is not None:
+            raise RuntimeError(f"the indexer ended by itself, with exit status {status}: see {cluster.logs('indexer')}")
         indexer.kill()
         outcome.kills += 1
         if outcome.kills % 10 == 0:
             tell(f"{outcome.kills} of {kills} kills")
-    await asyncio.to_thread(indexer.start)
+    await _start(cluster)
+
+
+async def _start(cluster: Cluster) -> None:
+    """Start the indexer and wait until it serves: on a busy machine longer than other tests do."""
+    indexer, address = cluster.processes["indexer"][0], cluster.addresses["indexer"][0]
+    await asyncio.to_thread(indexer.start, lambda: True)
+    async with asyncio.timeout(_STARTED_WITHIN):
+        while await asyncio.to_thread(health, ServerSettings(address=address)) != "SERVING" and indexer.ended is None:
+            await asyncio.sleep(0.05)
 
 
 async def _edit(stream: Stream, seed: int) -> None:

@@ -49,6 +49,11 @@ class ServerProcess:
         """Its process id; None where it does not run."""
         return self._process.pid if self._process else None
 
+    @property
+    def ended(self) -> int | None:
+        """Its exit status, where it has ended by itself."""
+        return self._process.poll() if self._process else None
+
     def start(self, ready: Callable[[], bool] | None = None) -> None:
         """Start it, where it does not run, and wait until it is ready, in this sense if one is given."""
         ready = ready or self._ready
