@@ -88,7 +88,10 @@ class Embedder(Protocol):
         ...
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
-        """Score texts against a query, 0 to 1 each. Raises UnimplementedError where no cross-encoder is configured."""
+        """Score texts against a query, 0 to 1 each, within `timeout` seconds; NaN where the time did not suffice.
+
+        Raises DeadlineExceededError where it sufficed for none, UnimplementedError where there is no cross-encoder.
+        """
         ...
 
 

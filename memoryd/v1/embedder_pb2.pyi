@@ -253,7 +253,7 @@ class RerankResponse(_message.Message):
     SCORES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def scores(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """0 to 1."""
+        """0 to 1; NaN where the time did not suffice. DEADLINE_EXCEEDED where it sufficed for none."""
 
     def __init__(
         self,

@@ -83,7 +83,7 @@ class EmbedderServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Rerank(self, request, context):
-        """Scores texts against a query with a cross-encoder.
+        """Scores texts against a query with a cross-encoder, as many as the call's deadline allows, the first ones first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -24,7 +24,7 @@ class EmbedderServiceStub:
     refused ends the call after the answers before it; the detail `request` of its error is its number, from 0.
     """
     Rerank: _aio.UnaryUnaryMultiCallable[_embedder_pb2.RerankRequest, _embedder_pb2.RerankResponse]
-    """Scores texts against a query with a cross-encoder."""
+    """Scores texts against a query with a cross-encoder, as many as the call's deadline allows, the first ones first."""
     Info: _aio.UnaryUnaryMultiCallable[_embedder_pb2.InfoRequest, _embedder_pb2.InfoResponse]
     """Describes the model."""
     Tokenizer: _aio.UnaryStreamMultiCallable[_embedder_pb2.TokenizerRequest, _embedder_pb2.TokenizerResponse]
@@ -58,7 +58,7 @@ class EmbedderServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _embedder_pb2.RerankRequest,
         context: _aio.ServicerContext[_embedder_pb2.RerankRequest, _abc.Awaitable[_embedder_pb2.RerankResponse]],
     ) -> _abc.Awaitable[_embedder_pb2.RerankResponse]:
-        """Scores texts against a query with a cross-encoder."""
+        """Scores texts against a query with a cross-encoder, as many as the call's deadline allows, the first ones first."""
 
     @_abc_1.abstractmethod
     def Info(

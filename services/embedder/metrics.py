@@ -10,12 +10,12 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class EmbedderMetrics:
-    """The counters; one instance a registry. The label `lane` is query or bulk."""
+    """The counters; one instance a registry. The label `lane` is query, bulk or rerank."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         self.requests = Counter(
             "memoryd_embedder_requests",
-            "Embed calls by how they ended: ok, invalid, rejected, expired, cancelled, failed.",
+            "Embed and Rerank calls by how they ended: ok, invalid, rejected, expired, cancelled, failed.",
             ["lane", "outcome"],
             registry=registry,
         )

@@ -44,7 +44,7 @@ class Request:
         self.created = time.monotonic()
         self.first_batch: float | None = None
         self._deadline = deadline
-        self._vectors = np.empty((len(ids), dimensions), np.float32)
+        self._vectors = np.full((len(ids), dimensions), np.nan, np.float32)
         self._missing = set(range(len(ids)))
         self._loop = asyncio.get_running_loop()
         self._done: asyncio.Future[NDArray[np.float32]] = self._loop.create_future()
@@ -70,6 +70,10 @@ class Request:
     def abandon(self) -> None:
         """Give up: what is still queued costs nothing."""
         self._over = True
+
+    def so_far(self) -> NDArray[np.float32]:
+        """Give the vectors that are there, and NaN in place of the others."""
+        return self._vectors.copy()
 
     async def result(self) -> NDArray[np.float32]:
         """Wait for all vectors, shape (texts, dimensions)."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +22,7 @@ from services.embedder.engines.engine import Engine, Reranker
 from services.embedder.lane import Lane as Queue
 from services.embedder.metrics import EmbedderMetrics, process_metrics
 from services.embedder.requests import Request, TokenIds
+from services.embedder.rerank import NAME as RERANK
 from services.embedder.rerank import RerankQueue
 from services.embedder.settings import EmbedderSettings
 from services.embedder.sketching import Sketch, Sketcher
@@ -33,6 +35,7 @@ _OUTCOMES = {
     "RESOURCE_EXHAUSTED": "rejected",
     "DEADLINE_EXCEEDED": "expired",
 }
+_CLOSING = "the embedder is shutting down"
 _BYTES_A_TOKEN = 4  # roughly, in English and in Chinese
 _JOIN_SECONDS = 10.0
 
@@ -52,9 +55,6 @@ class EmbedderService(Streaming):
         mean = engine.token_mean
         self._sketcher = None if mean is None else Sketcher(engine.tokenizer, mean)
         self._metrics = metrics or process_metrics()
-        self._rerank = (
-            RerankQueue(reranker, batch=settings.rerank_batch, waiting=settings.rerank_queue) if reranker else None
-        )
         threads = {Lane.QUERY: 1, Lane.BULK: settings.bulk_threads or _cores()}
         self._queues = {
             lane: Queue(
@@ -62,7 +62,11 @@ class EmbedderService(Streaming):
             )
             for lane in Lane
         }
-        for lane, queue in self._queues.items():
+        self._rerank = RerankQueue(reranker, settings, self._metrics, threads=threads[Lane.BULK]) if reranker else None
+        queues: dict[str, Queue] = {lane.value: queue for lane, queue in self._queues.items()}
+        if self._rerank is not None:
+            queues[RERANK] = self._rerank.lane
+        for lane, queue in queues.items():
             self._metrics.reserved.labels(lane).set_function(partial(getattr, queue, "reserved"))
             self._metrics.waiting.labels(lane).set_function(partial(getattr, queue, "waiting"))
         (probe,) = engine.tokenizer.ids([_WARM_UP], TextKind.PASSAGE)
@@ -84,6 +88,8 @@ class EmbedderService(Streaming):
         """Start the threads and embed a first text in each lane. Raises ModelError, UnavailableError."""
         for workers in self._workers:
             workers.start()
+        if self._rerank is not None:
+            self._rerank.start()
         for lane in Lane:
             await self.embed([_WARM_UP], kind=TextKind.PASSAGE, lane=lane, timeout=self._settings.warm_up_timeout)
 
@@ -106,10 +112,39 @@ class EmbedderService(Streaming):
         tenant: str = "",
     ) -> Embeddings:
         """Embed texts within `timeout` seconds; see the port for its errors."""
+        with self._counted(lane):
+            sketch = self._sketch(kind) if sketches else None
+            return await self._embed(texts, kind, self._queues[lane], timeout, sketch, tenant)
+
+    async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
+        """Score texts against a query, 0 to 1 each. Raises UnimplementedError where no cross-encoder is configured."""
+        if self._rerank is None:
+            raise UnimplementedError(
+                "no cross-encoder is configured: set MEMORYD_EMBEDDER_CROSS_ENCODER to a model, or rerank without one"
+            )
+        if not texts:
+            return []
+        with self._counted(RERANK):
+            return await self._rerank.score(query, texts, timeout)
+
+    async def close(self) -> None:
+        """Refuse what is queued, end after the batches that run."""
+        for queue in self._queues.values():
+            for request in queue.close():
+                request.fail(UnavailableError(_CLOSING))
+        for executor in self._tokenising.values():
+            executor.shutdown(wait=False)  # calls that are being tokenised find their lane closed
+        for workers in self._workers:
+            await asyncio.to_thread(workers.join, _JOIN_SECONDS)
+        if self._rerank is not None:
+            await asyncio.to_thread(self._rerank.close, UnavailableError(_CLOSING))
+
+    @contextmanager
+    def _counted(self, lane: str) -> Iterator[None]:
+        """Count how a call ends."""
         outcome = "failed"
         try:
-            sketch = self._sketch(kind) if sketches else None
-            embeddings = await self._embed(texts, kind, self._queues[lane], timeout, sketch, tenant)
+            yield
             outcome = "ok"
         except asyncio.CancelledError:
             outcome = "cancelled"
@@ -119,27 +154,6 @@ class EmbedderService(Streaming):
             raise
         finally:
             self._metrics.requests.labels(lane, outcome).inc()
-        return embeddings
-
-    async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
-        """Score texts against a query, 0 to 1 each. Raises UnimplementedError where no cross-encoder is configured."""
-        if self._rerank is None:
-            raise UnimplementedError(
-                "no cross-encoder is configured: set MEMORYD_EMBEDDER_CROSS_ENCODER to a model, or rerank without one"
-            )
-        return await self._rerank.score(query, texts, timeout) if texts else []
-
-    async def close(self) -> None:
-        """Refuse what is queued, end after the batches that run."""
-        for queue in self._queues.values():
-            for request in queue.close():
-                request.fail(UnavailableError("the embedder is shutting down"))
-        for executor in self._tokenising.values():
-            executor.shutdown(wait=False)  # calls that are being tokenised find their lane closed
-        for workers in self._workers:
-            await asyncio.to_thread(workers.join, _JOIN_SECONDS)
-        if self._rerank is not None:
-            await asyncio.to_thread(self._rerank.close)
 
     def _sketch(self, kind: TextKind) -> Sketch:
         if self._sketcher is None:

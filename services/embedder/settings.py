@@ -72,8 +72,10 @@ class EmbedderSettings(BaseSettings):
     queue_tokens: PositiveInt = Field(
         default=262_144, description="Most tokens that wait in a lane; what comes then is refused."
     )
-    rerank_batch: PositiveInt = Field(default=16, description="Texts that the cross-encoder scores at a time.")
-    rerank_queue: PositiveInt = Field(
-        default=16, description="Most rerank calls that wait; what comes then is refused."
+    rerank_batch_tokens: PositiveInt = Field(
+        default=1024, description="Most tokens of a batch of the cross-encoder, padding included."
+    )
+    rerank_queue_tokens: PositiveInt = Field(
+        default=65_536, description="Most tokens that wait for the cross-encoder; what comes then is refused."
     )
     warm_up_timeout: PositiveFloat = Field(default=60.0, description="How long the first batch may take at start.")

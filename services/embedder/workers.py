@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import structlog
 from numpy.typing import NDArray
 
 from memoryd.errors import InvalidInputError, UnavailableError
-from services.embedder.engines.engine import Engine
+from services.embedder.engines.engine import Batched
 from services.embedder.lane import Lane
 from services.embedder.metrics import EmbedderMetrics
 from services.embedder.requests import Request, Text
 from services.embedder.sketching import Sketched
 
 _BEFORE_REPLACEMENT = 0.1  # seconds: what kills each thread at its start must not take all of a core
+
+EncodeTokens = Callable[[Sequence[Sequence[int]]], tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 _log = structlog.get_logger(__name__)
 
@@ -27,7 +29,14 @@ class Workers:
     """Threads that serve one lane."""
 
     def __init__(
-        self, lane: Lane, engine: Engine, metrics: EmbedderMetrics, *, threads: int, probe: Sequence[int], nice: int = 0
+        self,
+        lane: Lane,
+        engine: Batched,
+        metrics: EmbedderMetrics,
+        *,
+        threads: int,
+        probe: Sequence[int],
+        nice: int = 0,
     ) -> None:
         """Keep what they need.
 
@@ -86,7 +95,7 @@ class Workers:
             except BaseException as error:  # noqa: BLE001  (the thread must live on, and the callers get an answer)
                 _log.exception("embedder worker failed", lane=self._lane.name)
                 for text in batch:
-                    text.request.fail(_engine_failed(error))
+                    text.request.fail(self._failed(error))
 
     def _embed(self, batch: list[Text]) -> None:
         """Run a batch; where it fails, halves of it, down to the text that is to blame."""
@@ -104,7 +113,7 @@ class Workers:
         """Tell a text that the model fails on from an engine that fails on everything."""
         if not self._is_sound():
             for text in batch:
-                text.request.fail(_engine_failed(error))
+                text.request.fail(self._failed(error))
         elif len(batch) == 1:
             index = batch[0].index
             batch[0].request.fail(
@@ -129,8 +138,9 @@ class Workers:
         ids = [text.ids for text in batch]
         began = time.perf_counter()
         sketches: list[Sketched | None] = [None] * len(batch)
-        if any(text.request.sketch for text in batch):
-            vectors, by_token = self._engine.encode_tokens(ids)
+        encode_tokens: EncodeTokens | None = getattr(self._engine, "encode_tokens", None)  # a cross-encoder has none
+        if encode_tokens and any(text.request.sketch for text in batch):
+            vectors, by_token = encode_tokens(ids)
             sketches = [_sketch(text, rows) for text, rows in zip(batch, by_token, strict=True)]
         else:
             vectors = self._engine.encode(ids)
@@ -144,6 +154,12 @@ class Workers:
         if not np.isfinite(vectors).all():
             raise ValueError("the model gave values that are not finite")
         return vectors, sketches
+
+    def _failed(self, error: BaseException) -> UnavailableError:
+        what = "cross-encoder" if self._lane.name == "rerank" else "embedding engine"
+        failed = UnavailableError(f"the {what} failed: see the embedder's log, then try again")
+        failed.__cause__ = error
+        return failed
 
     def _observe_queue(self, batch: Sequence[Text]) -> None:
         now = time.monotonic()
@@ -163,9 +179,3 @@ def _niceness() -> int:
 def _sketch(text: Text, vectors: NDArray[np.float32]) -> Sketched | None:
     sketch = text.request.sketch
     return sketch(text.ids, vectors) if sketch else None
-
-
-def _engine_failed(error: BaseException) -> UnavailableError:
-    failed = UnavailableError("the embedding engine failed: see the embedder's log, then try again")
-    failed.__cause__ = error
-    return failed

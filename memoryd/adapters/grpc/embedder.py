@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
@@ -148,7 +149,12 @@ class GrpcEmbedder(StreamingEmbedder):
         scores: list[float] = []
         for _, part in limits.parts(texts, query):
             request = embedder_pb2.RerankRequest(query=query, texts=part)
-            response = await self._remote.call(self._stub.Rerank, request, end - time.monotonic())
+            try:
+                response = await self._remote.call(self._stub.Rerank, request, end - time.monotonic())
+            except DeadlineExceededError:
+                if not scores:
+                    raise
+                return scores + [math.nan] * (len(texts) - len(scores))
             if len(response.scores) != len(part):
                 raise UnavailableError(f"{self._remote.where} left scores out: see its log")
             scores += response.scores

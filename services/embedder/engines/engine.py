@@ -12,7 +12,15 @@ from memoryd.domain.queries import ModelInfo
 from memoryd.models.tokenizer import ModelTokenizer
 
 
-class Engine(Protocol):
+class Batched(Protocol):
+    """Whatever computes something of token ids, batch by batch."""
+
+    def encode(self, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        """Compute one row of finite numbers for each ids. Any number of threads may call."""
+        ...
+
+
+class Engine(Batched, Protocol):
     """An embedding model."""
 
     @property
@@ -39,11 +47,15 @@ class Engine(Protocol):
         ...
 
 
-class Reranker(Protocol):
+class Reranker(Batched, Protocol):
     """A cross-encoder."""
 
-    def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Score each text against the query, 0 to 1."""
+    def ids(self, query: str, texts: Sequence[str]) -> Sequence[Sequence[int]]:
+        """Tokenise pairs of the query and each text; those longer than the window are cut."""
+        ...
+
+    def encode(self, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        """Score pairs that `ids` gave, 0 to 1 each; shape (pairs, 1). Any number of threads may call."""
         ...
 
 

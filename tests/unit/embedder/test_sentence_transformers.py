@@ -154,7 +154,9 @@ def tiny_cross_encoder(folder: Path, labels: int) -> str:
 async def test_a_cross_encoder_reranks(tmp_path: Path) -> None:
     place = tiny_cross_encoder(tmp_path / "cross", 1)
     texts = ["tea kettle", "contract", "garden tea", "kettle", "contract garden"]
-    async with open_embedder(EmbedderSettings(model_dir=model_dir(), cross_encoder=place, rerank_batch=2)) as embedder:
+    async with open_embedder(
+        EmbedderSettings(model_dir=model_dir(), cross_encoder=place, rerank_batch_tokens=16)
+    ) as embedder:
         scores = await embedder.rerank("tea", texts, timeout=60)
         backwards = await embedder.rerank("tea", texts[::-1], timeout=60)
         assert await embedder.rerank("tea", [], timeout=60) == []

@@ -22,19 +22,9 @@ from services.embedder.settings import EmbedderSettings
 from tests.support.collect import collect
 from tests.support.engine import DIMENSIONS, FakeEngine, vector_of
 from tests.support.inner import LOCAL, reached, remote, serving
+from tests.support.reranker import Lengths
 
-SETTINGS = EmbedderSettings(bulk_threads=1, rerank_batch=1000)
-
-
-class Lengths:
-    """A cross-encoder that scores a text by its length."""
-
-    def __init__(self) -> None:
-        self.calls: list[int] = []
-
-    def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        self.calls.append(len(texts))
-        return [len(text) / 1024 for text in texts]
+SETTINGS = EmbedderSettings(bulk_threads=1, rerank_batch_tokens=4096)
 
 
 @asynccontextmanager
@@ -208,12 +198,28 @@ async def test_a_text_that_is_refused_is_named_by_its_place_among_all() -> None:
 
 async def test_rerank() -> None:
     reranker = Lengths()
-    texts = ["x" * (number % 50) for number in range(300)]
+    texts = ["x" * (1 + number % 50) for number in range(300)]
     async with embedder_at(FakeEngine(), reranker) as embedder:
         scores = await embedder.rerank("query", texts, timeout=60.0)
         assert await embedder.rerank("query", [], timeout=60.0) == []
     assert list(scores) == [len(text) / 1024 for text in texts]
-    assert reranker.calls == [256, 44]
+    assert sum(map(len, reranker.batches)) == 300
+
+
+async def test_scores_that_come_in_time_are_kept() -> None:
+    reranker = Lengths()
+    reranker.gates = 2
+    texts = ["x" * (1 + number % 50) for number in range(300)]  # two calls
+    try:
+        async with embedder_at(FakeEngine(), reranker) as embedder:
+            scores = await embedder.rerank("query", texts, timeout=2.0)
+            reranker.open.set()
+    finally:
+        reranker.open.set()
+    assert len(scores) == 300
+    known = [not np.isnan(score) for score in scores]
+    assert any(known)
+    assert not all(known)
 
 
 async def test_another_model_behind_the_address_is_refused() -> None:
