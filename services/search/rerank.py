@@ -79,10 +79,15 @@ class Reranker:
         async def work(seconds: float) -> list[Scored]:
             texts = [item.candidate.chunk.embedding_input for item in chosen]
             scores = await self._embedder.rerank(query.text, texts, timeout=seconds)
-            if len(scores) != len(texts) or not np.isfinite(scores).all():
+            if len(scores) != len(texts) or np.isinf(scores).any() or np.isnan(scores).all():
                 raise UnavailableError("the cross-encoder answered with something that is not a score a text")
+            late = np.flatnonzero(np.isnan(scores))  # what it had no time for
+            seen = int(late[0]) if len(late) else len(scores)
+            if seen < len(scores):
+                detail = f"the cross-encoder scored {seen} of {len(scores)} candidates in time"
+                stages.note(Stage.RERANK, SHORT_OF_TIME, detail, "the order before it for the others")
             names = [item.candidate.chunk.id for item in chosen]
-            return by_cross_encoder(scored, dict(zip(names, scores, strict=True)))
+            return by_cross_encoder(scored, dict(zip(names[:seen], scores, strict=False))) if seen else scored
 
         share = self._settings.rerank_share
         if query.rerank is Rerank.AUTO:

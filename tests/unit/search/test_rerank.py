@@ -205,6 +205,19 @@ async def test_a_cross_encoder_that_fails_changes_nothing(harbour: Harbour, faul
     assert snippets(answer) == before
 
 
+@pytest.mark.parametrize(
+    ("answer", "seen"), [([1.0, float("nan"), 1.0], 1), ([float("nan"), 1.0, 1.0], 0)], ids=["first", "none"]
+)
+async def test_what_a_cross_encoder_scored_in_time_counts(harbour: Harbour, answer: list[float], seen: int) -> None:
+    before = snippets(await harbour.search("harbour"))
+    harbour.model.reranks, harbour.model.answer = True, answer
+    found = await harbour.search("harbour", rerank=Rerank.ON)
+    (entry,) = found.degraded
+    assert (entry.stage, entry.reason) == (Stage.RERANK, "SHORT_OF_TIME")
+    assert entry.detail == f"the cross-encoder scored {seen} of 3 candidates in time"
+    assert snippets(found) == before
+
+
 async def test_auto_leaves_a_cross_encoder_out_where_time_is_short(harbour: Harbour) -> None:
     harbour.model.reranks = True
     answer = await harbour.search("harbour", timeout=0.4)
