@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from memoryd.cli.backup import backup, restore
 from memoryd.cli.doctor import doctor
 from memoryd.cli.evaluate import evaluate
 from memoryd.cli.generations import app as generations
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (serve, search, get, status, sync, index, doctor, purge):
+for command in (serve, search, get, status, sync, index, doctor, purge, backup, restore):
     app.command()(command)
 app.command(name="eval")(evaluate)
 app.add_typer(models, name="model")

@@ -65,13 +65,32 @@ def resume(connection: sqlite3.Connection, known: Revision | None, now: float) -
     if known is None or known <= Revision(epoch, last):
         return epoch
     epoch = known.epoch + 1
+    _begin(connection, epoch)
+    return epoch
+
+
+def restored(connection: sqlite3.Connection, now: float) -> int:
+    """Begin the next epoch of a log that was restored from a copy: revisions were given that it knows nothing of.
+
+    The epoch is the time, in Unix seconds, so the same copy restored twice gives no revision twice either. Consumers
+    are forgotten: what they have built is not in the copy. Returns the epoch.
+    """
+    (last,) = connection.execute("SELECT coalesce(max(epoch), 0) FROM log").fetchone()
+    epoch = max(int(now), int(last) + 1)
+    connection.execute("DELETE FROM consumers")
+    _begin(connection, epoch)
+    return epoch
+
+
+def _begin(connection: sqlite3.Connection, epoch: int) -> None:
+    """Give every state a revision of a new epoch, and deliver it to every consumer."""
+    (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'files'").fetchone()
     connection.execute("UPDATE log SET epoch = ?", (epoch,))
     connection.execute("UPDATE files SET epoch = ?, sequence = sequence + ?", (epoch, last))
     connection.execute("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'files'", (last,))
     connection.execute("DELETE FROM deliveries")
     for (consumer,) in connection.execute("SELECT name FROM consumers").fetchall():
         _deliver_all(connection, consumer)
-    return epoch
 
 
 def put(
