@@ -8,6 +8,8 @@ STATES_PUT = Counter(
     "memoryd_workspace_states_put", "File states put into the file log: a file's text, a deletion, a problem.", ["kind"]
 )
 WATCHER_RESTARTS = Counter(
-    "memoryd_workspace_watcher_restarts", "Restarts of the watcher: it failed, or a folder came or went.", ["cause"]
+    "memoryd_workspace_watcher_restarts",
+    "Restarts of the watcher: it failed, a workspace's folder came or went, folders in it were not watched.",
+    ["cause"],
 )
 ROOTS_MISSING = Gauge("memoryd_workspace_roots_missing", "Workspaces whose folder can't be read.")

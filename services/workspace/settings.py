@@ -155,6 +155,9 @@ class WorkspaceServiceSettings(BaseSettings):
     check_ms: int = Field(
         default=1000, ge=50, le=60_000, description="Interval at which it is checked that the folders are still there."
     )
+    coverage_seconds: float = Field(
+        default=60.0, gt=0, description="Interval at which it is checked that the system watches every folder."
+    )
     polling: bool = Field(
         default=False, description="Look through the folders again and again: for network file systems."
     )

@@ -7,8 +7,9 @@ import contextlib
 import os
 import random
 import threading
+import time
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,15 @@ from watchfiles._rust_notify import RustNotify
 from memoryd.domain.names import Scope
 from memoryd.domain.paths import is_hidden, is_markdown, is_transcript
 from memoryd.folder.root import RootMissingError, identify_root
+from services.workspace.coverage import unwatched
 from services.workspace.metrics import WATCHER_RESTARTS
 from services.workspace.settings import WorkspaceServiceSettings
 
 _LOGGER = structlog.get_logger(__name__)
 _FIRST_PAUSE = 0.5  # seconds before the first new try; doubled each time
 _LONGEST_PAUSE = 60.0
+_MANY = 1000  # changes at once after which the queue may have overflowed; Linux keeps 16,384 events by default
+_SETTLE = 1.0  # seconds
 
 # Called in the event loop with a workspace and the paths that changed in it; none: anything may have changed.
 OnChange = Callable[[Scope, frozenset[str]], None]
@@ -45,7 +49,7 @@ class Watcher:
 
     It uses the library's inner object rather than `awatch`, because that says neither when the watch is armed (from
     then on no change is missed), nor lets its blocking set-up run in a thread. What the system's queue drops is not
-    told by the library; the reconcile by interval finds it.
+    told by the library, so it is looked for: see `coverage`.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class Watcher:
         self._stopped = asyncio.Event()
         self._armed = asyncio.Event()
         self._failures = 0
+        self._hopeless: frozenset[str] = frozenset()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -79,9 +84,9 @@ class Watcher:
         loop = asyncio.get_running_loop()
         while not self._stop.is_set():
             try:
-                await loop.run_in_executor(self._executor, self._watch, loop)
+                cause = await loop.run_in_executor(self._executor, self._watch, loop)
                 if not self._stop.is_set():
-                    WATCHER_RESTARTS.labels("folders").inc()
+                    WATCHER_RESTARTS.labels(cause).inc()
             except Exception:  # whatever the library raises, watching goes on
                 self._failures += 1
                 WATCHER_RESTARTS.labels("failure").inc()
@@ -101,13 +106,14 @@ class Watcher:
             async with asyncio.timeout(seconds):
                 await self._stopped.wait()
 
-    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Watch the folders that are there until others are, or the same ones were replaced. Blocks."""
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> str:
+        """Watch the folders that are there until that has to begin anew; tells why. Blocks."""
         settings = self._settings
         present = self._present()
         real = {folder: os.path.realpath(folder.root) for folder in present}
         with RustNotify(list(real.values()), False, False, 0, True, True) as notify:  # noqa: FBT003  (the library takes them by position)
             loop.call_soon_threadsafe(self._on_armed)
+            look = time.monotonic() + settings.coverage_seconds
             while self._present() == present:
                 changes = notify.watch(
                     max(settings.max_debounce_ms, settings.debounce_ms),
@@ -117,14 +123,32 @@ class Watcher:
                 )
                 self._failures = 0
                 if changes == "stop":
-                    return
+                    break
                 if isinstance(changes, set):
                     if any((Change.deleted, root) in changes for root in real.values()):
-                        return  # its watch is gone, even where a new folder has come and has got the same inode
+                        break  # its watch is gone, even where a new folder has come and has got the same inode
                     for folder, root in real.items():
                         paths = _changed_paths(changes, root, folder.prefix)
                         if paths:
                             loop.call_soon_threadsafe(self._on_change, folder.scope, paths)
+                many = isinstance(changes, set) and len(changes) >= _MANY
+                if many or time.monotonic() >= look:
+                    look = time.monotonic() + settings.coverage_seconds
+                    if self._is_incomplete(real.values()):
+                        return "unwatched"
+        return "folders"
+
+    def _is_incomplete(self, roots: Collection[str]) -> bool:
+        """Whether folders have no watch, and beginning anew may help: not where it has not helped before. Blocks."""
+        missing = unwatched(roots)
+        if missing - self._hopeless:
+            self._stop.wait(_SETTLE)  # a folder that has just come gets its watch in a moment
+            missing &= unwatched(roots)
+        fresh = missing - self._hopeless
+        self._hopeless = missing
+        if fresh:
+            _LOGGER.warning("folders were not watched; beginning anew", folders=len(fresh), one=min(fresh))
+        return bool(fresh)
 
     def _present(self) -> dict[WatchedFolder, tuple[int, int]]:
         present = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import ctypes
 import shutil
 import tempfile
@@ -14,6 +15,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _NOBODY = 65534
+codecs.lookup("utf-8-sig")  # Python loads codecs when they are first used, which nobody may not be able to
 
 
 def as_nobody(work: Callable[[], T]) -> T:
