@@ -6,7 +6,7 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from bench import growth, indexing, search
+from bench import growth, indexing, load, search
 from bench.figures import show
 
 
@@ -17,11 +17,13 @@ def main() -> None:
         "parts",
         nargs="*",
         default=["search", "indexing"],
-        help="search, indexing, distributed, growth; default: the first two",
+        help="search, indexing, load, distributed, growth; default: the first two",
     )
     parser.add_argument("--chunks", type=int, default=10_000, help="size of the index that is searched")
     parser.add_argument("--rounds", type=int, default=200, help="searches that are timed")
     parser.add_argument("--sections", type=int, default=300, help="sections of the folder that is indexed")
+    parser.add_argument("--callers", type=int, default=50, help="load: callers at once")
+    parser.add_argument("--seconds", type=float, default=60.0, help="load: how long")
     parser.add_argument("--corpus", type=Path, help="index this folder of Markdown instead of a made-up one")
     parser.add_argument("--saves", type=int, default=40, help="distributed: files that are saved and waited for")
     parser.add_argument("--embed", action="store_true", help="distributed: embed the whole corpus, not its headings")
@@ -37,6 +39,8 @@ def main() -> None:
         figures += asyncio.run(indexing.run(arguments.sections, arguments.corpus))
     if "growth" in arguments.parts:
         figures += asyncio.run(growth.run(arguments.sizes, arguments.rounds))
+    if "load" in arguments.parts:
+        figures += asyncio.run(load.run(arguments.chunks, arguments.callers, arguments.seconds))
     if "distributed" in arguments.parts:
         # The servers are in the development dependencies.
         from bench.distributed import run as distributed  # noqa: PLC0415
