@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from bench.embedder import sections
+from bench.embedder import compare, load, sections
 from bench.embedder.raw import Raw
 from bench.embedder.served import Served, serving
 from bench.embedder.texts import Corpus, queries, read_corpus
@@ -16,7 +17,7 @@ from bench.figures import Figure, show
 from memoryd.logs import LogSettings, configure
 from services.embedder.settings import EmbedderSettings
 
-SECTIONS = ("bulk", "query", "mixed", "callers", "same", "overload")
+SECTIONS = ("bulk", "query", "mixed", "callers", "same", "sketches", "overload", "compare")
 
 
 def _arguments() -> argparse.Namespace:
@@ -32,6 +33,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--callers", type=int, default=200, help="at once, each with one text a call")
     parser.add_argument("--factor", type=float, default=3.0, help="of overload: how much more comes than can be served")
     parser.add_argument("--engine", action="append", help="onnx, sentence-transformers; repeatable; default: onnx")
+    parser.add_argument("--infinity", type=Path, help="infinity_emb of an environment of its own, to compare with")
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     arguments = parser.parse_args()
     if unknown := set(arguments.sections) - set(SECTIONS):
@@ -60,23 +62,26 @@ async def _section(
     section: str, arguments: argparse.Namespace, served: Served, raw: Raw, corpora: Sequence[Corpus], engine: str
 ) -> list[Figure]:
     questions = queries(list(corpora), arguments.queries)
-    match section:
-        case "bulk":
-            return [
-                figure
-                for corpus in corpora
-                for figure in await sections.bulk(served, raw, corpus, arguments.rounds, engine)
-            ]
-        case "query":
-            return await sections.query(served, raw, questions)
-        case "mixed":
-            return await sections.mixed(served, corpora[0], questions, arguments.seconds)
-        case "callers":
-            return await sections.callers(served, raw, corpora[0], arguments.callers)
-        case "same":
-            return await sections.same(served, raw, corpora[0])
-        case _:
-            return await sections.overload(served, corpora[0], arguments.seconds, arguments.factor)
+    corpus = corpora[0]
+
+    async def bulk() -> list[Figure]:
+        found = [await sections.bulk(served, raw, each, arguments.rounds, engine) for each in corpora]
+        return [figure for figures in found for figure in figures]
+
+    async def compared() -> list[Figure]:
+        return await compare.run(corpus, await load.stream_rate(served.embedder, corpus.texts), arguments.infinity)
+
+    runs: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
+        "bulk": bulk,
+        "query": partial(sections.query, served, raw, questions),
+        "mixed": partial(sections.mixed, served, corpus, questions, arguments.seconds),
+        "callers": partial(sections.callers, served, raw, corpus, arguments.callers),
+        "same": partial(sections.same, served, raw, corpus),
+        "sketches": partial(sections.sketches, served, corpus, arguments.rounds),
+        "overload": partial(sections.overload, served, corpus, arguments.seconds, arguments.factor),
+        "compare": compared,
+    }
+    return await runs[section]()
 
 
 async def _run(arguments: argparse.Namespace) -> list[Figure]:

@@ -10,7 +10,7 @@ from itertools import count
 
 from bench.embedder.texts import Corpus
 from memoryd.errors import MemorydError
-from memoryd.ports import Embedder, Lane, TextKind
+from memoryd.ports import Embedder, Lane, StreamingEmbedder, TextKind
 
 _CALLERS = 4
 _TEXTS_A_CALL = 128
@@ -34,6 +34,14 @@ async def bulk_rate(
     async with asyncio.TaskGroup() as group:
         for _ in range(callers):
             group.create_task(call())
+    return tokens / (time.perf_counter() - began)
+
+
+async def stream_rate(embedder: StreamingEmbedder, texts: Sequence[str], *, sketches: bool = False) -> float:
+    """Embed texts in one stream; tokens a second."""
+    began = time.perf_counter()
+    answers = embedder.embed_stream(texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=_PATIENCE, sketches=sketches)
+    tokens = sum([answer.tokens async for answer in answers])
     return tokens / (time.perf_counter() - began)
 
 
