@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench import growth, indexing, load, search
 from bench.figures import show
+from memoryd.logs import LogSettings, configure
 
 
 def main() -> None:
@@ -32,6 +33,7 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     arguments = parser.parse_args()
+    configure(LogSettings(level="warning"))
     figures = []
     if "search" in arguments.parts:
         figures += asyncio.run(search.run(arguments.chunks, arguments.rounds))
