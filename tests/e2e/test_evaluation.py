@@ -14,6 +14,9 @@ from memoryd.evaluation.comparison import load as load_run
 from memoryd.evaluation.comparison import values_of, with_saved
 from memoryd.evaluation.evaluate import evaluate
 from memoryd.evaluation.known_items import make
+from memoryd.evaluation.product import ServedProduct
+from memoryd.evaluation.report import report
+from memoryd.evaluation.run import run_set
 from memoryd.evaluation.sets import RetrievalSet, load, write
 from tests.e2e.conftest import EXAMPLE
 from tests.e2e.deployment import Deployment, Shape
@@ -66,15 +69,14 @@ async def test_both_shapes_measure_the_same(tmp_path: Path) -> None:
     write(data, tmp_path / "files")
     folders = {Scope("acme", group): tmp_path / "files" / group for group in data.groups}
 
-    async def values(name: str, shape: Shape) -> object:
-        @asynccontextmanager
-        async def serving(_: RetrievalSet) -> AsyncIterator[MemorydClient]:
-            async with shape(tmp_path / name, folders) as deployment:
-                yield deployment.client
+    async def figures(name: str, shape: Shape) -> object:
+        async with shape(tmp_path / name, folders) as deployment:
+            product = await ServedProduct.find(deployment.client, data)
+            await product.indexed(data, lambda *_: None)
+            outcomes = await run_set(product, data, MODES, lambda *_: None)
+        return {mode: report(data, outcomes[mode], [], []).values for mode in MODES}
 
-        return values_of(await evaluate([data], serving, MODES, lambda *_: None))
-
-    standalone, distributed = [await values(name, shape) for name, shape in SHAPES.items()]
+    standalone, distributed = [await figures(name, shape) for name, shape in SHAPES.items()]
     assert standalone == distributed
 
 
@@ -87,5 +89,5 @@ async def test_retrieval_on_the_example_workspace_is_no_worse_than_it_was(exampl
     compared = with_saved(load_run(EXAMPLE_RUN), values_of(reports))
     assert [item for item in compared if item.verdict == "loss"] == []
     assert compared[0].n >= 50
-    report = reports["workspace"][Mode.HYBRID]
-    assert (report.degraded, report.line_hits) == (0, 1.0)
+    figures = reports["workspace"][Mode.HYBRID]
+    assert (figures.degraded, figures.line_hits) == (0, 1.0)
