@@ -133,6 +133,8 @@ class Gated:
                 return self._scopes(what, target)
             if method == "fetch":
                 return self._fetch(what, target, args, options)
+            if method == "wait" and self._gate.stepping:  # as in `_fetch`
+                return self._gate.call(what, lambda: target(*args[:-1], 0.0))
             return self._gate.call(what, lambda: target(*args, **options))
 
         return call

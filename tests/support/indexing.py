@@ -17,9 +17,12 @@ from memoryd.domain.chunks import Chunk
 from memoryd.domain.files import FileKey, FileState, Problem, Revision
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline, WorkspaceView
+from memoryd.domain.purges import PurgeOrder
 from memoryd.domain.queries import MAX_RESULTS, Chat, SearchAnswer, SearchQuery
+from memoryd.errors import MemorydError
 from memoryd.ports import ChunkStore, FileLog, Filter, IndexStatus, Manifest, QueryTerm, TextStore, VectorStore
 from services.indexer.metrics import IndexerMetrics
+from services.indexer.repair.purge import Purger
 from services.indexer.service import Indexer
 from services.indexer.settings import IndexerSettings
 from services.search.service import SearchService
@@ -70,11 +73,12 @@ class Found:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the search service answered, and the outlines that it went by."""
+    """What the search service answered, the outlines that it went by, and what had been purged when it began."""
 
     answer: SearchAnswer
     view: WorkspaceView
     chat: Chat
+    purged: dict[str, Revision]
 
 
 class _Noting:
@@ -114,7 +118,9 @@ class World:
         self.history: dict[tuple[str, Revision], FileState] = {}
         self.last: dict[str, Revision] = {}
         self.clock_offset = 0.0
+        self.purged: dict[str, Revision] = {}
         self._highest: dict[str, Revision] = {}
+        self._searching: tuple[SearchService, _Noting] | None = None
         self.owner: Any = None  # a `Workspace`, where the test needs one
 
     async def write(self, path: str, text: str, *, private: bool = False, live: bool = True) -> Revision:
@@ -236,19 +242,53 @@ class World:
 
     async def ask(self, actor: str = "search", chat: Chat = Chat.DIRECT) -> Asked:
         """Ask the search service for all that there is."""
-        ports = self.ports(actor)
-        manifest = _Noting(ports["manifest"])
-        service = SearchService(
-            embedder=FakeEmbedder(),
-            vectors=ports["vectors"],
-            texts=ports["texts"],
-            manifest=cast("Manifest", manifest),
-            log=ports["log"],
-            consumer=self.settings.consumer,
-            settings=SearchSettings(),
-        )
+        purged = dict(self.purged)
         query = SearchQuery(COMMON, max_results=MAX_RESULTS, min_score=0.0, chat=chat)
-        return Asked(await service.search(self.scope, query, timeout=1e6), manifest.noted, chat)
+        service, manifest = self._search_service(actor)
+        return Asked(await service.search(self.scope, query, timeout=1e6), manifest.noted, chat, purged)
+
+    def _search_service(self, actor: str) -> tuple[SearchService, _Noting]:
+        """Give the search service, the same one always: it keeps answers."""
+        if self._searching is None:
+            ports = self.ports(actor)
+            manifest = _Noting(ports["manifest"])
+            service = SearchService(
+                embedder=FakeEmbedder(),
+                vectors=ports["vectors"],
+                texts=ports["texts"],
+                manifest=cast("Manifest", manifest),
+                log=ports["log"],
+                consumer=self.settings.consumer,
+                settings=SearchSettings(),
+            )
+            self._searching = service, manifest
+        return self._searching
+
+    async def purge(self, path: str) -> None:
+        """Purge a file that was deleted, and remember it where the receipt says that it is verified."""
+        ports, revision = self.ports("purge"), self.last[path]
+        purger = Purger(
+            log=ports["log"],
+            manifest=ports["manifest"],
+            stores=(ports["vectors"], ports["texts"]),
+            workspace=None,
+            settings=self.settings,
+            forget=lambda: self._search_service("search")[0].forget(self.scope),
+        )
+        try:
+            receipt = await purger.purge(PurgeOrder(self.scope.tenant, self.scope.workspace, path), timeout=60.0)
+        except MemorydError:  # a call failed, or the file has come back
+            return
+        if receipt.verified:
+            self.purged[path] = revision
+
+    async def check_p2(self) -> None:
+        """P2: no store holds what was purged."""
+        for store in (self.engines.vectors, self.engines.texts) if self.purged else ():
+            async for page in store.scan(self.scope):
+                for chunk in page:
+                    purged = self.purged.get(chunk.path)
+                    assert purged is None or chunk.birth > purged, "P2: a store holds purged text after the receipt"
 
     def check_asked(self, asked: Asked) -> None:
         """S1 and C1 of an answer: one revision a file, its lines and flags; and all of it, where both legs ran."""
@@ -263,6 +303,8 @@ class World:
             assert shown, f"S1: no revision of {result.path} was like this"
             lines = (shown[-1].content or b"").decode().split("\n")
             assert "\n".join(lines[result.start_line - 1 : result.end_line]) == result.snippet, "S1: wrong lines"
+            purged = asked.purged.get(result.path)
+            assert purged is None or result.revision > purged, "P1: purged text after the receipt"
             is_private = self.history[result.path, result.revision].private
             assert asked.chat is Chat.DIRECT or not is_private, "S1: a private file in a group"
         assert all(len(each) == 1 for each in revisions.values()), "S1: two revisions of one file"

@@ -4,7 +4,8 @@ The invariants have the names of the protocol's specification (see docs/architec
 S1 a search returns chunks of one single outline a file, with its flags and lines; S2 both stores hold every chunk that
 an outline lists; S3 an outline's revision never goes down; L1 at rest, after one more sweep, the outlines show the last
 states of the files and both stores hold exactly their chunks; C1 a search sees every chunk of the outlines that it goes
-by, where the sweeper keeps a grace: time does not pass while a search runs. Without a grace the others hold, too.
+by, where the sweeper keeps a grace: time does not pass while a search runs. Without a grace the others hold, too. P1
+a search that begins after a purge's receipt returns nothing purged; P2 nor does a store hold it any more.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ T = TypeVar("T")
 OpenEngines = Callable[[AsyncExitStack], Awaitable[Engines]]
 
 PATHS = st.sampled_from(["memory/p.md", "memory/q.md"])
-ACTORS = st.sampled_from(["one", "two"])
+ACTORS = st.sampled_from(["one", "two", "purge"])
+REPLICAS = st.sampled_from(["one", "two"])
+WRITES = {"vectors.upsert", "texts.upsert", "manifest.commit"}
 # Of few sections, so that texts repeat: within a file, in the other file, and after they were gone.
 TEXTS = st.lists(st.sampled_from(["iris", "moss", "fern"]), max_size=4).map(lambda ws: "\n".join(map(section, ws)))
 GRACE = 60.0
@@ -84,6 +87,7 @@ class ProtocolMachine(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(Preparer, "_run", _at_once)
         self.searching: asyncio.Task[Asked] | None = None
+        self.purging: asyncio.Task[None] | None = None
         self.world: World = self.run(self.begin())
 
     def run(self, what: Awaitable[T]) -> T:
@@ -156,7 +160,7 @@ class ProtocolMachine(RuleBasedStateMachine):
             self.run(self.world.gate.step(waiting, outcome))
             self.run(self.check_search())
 
-    @rule(actor=ACTORS)
+    @rule(actor=REPLICAS)
     def crash_and_start(self, actor: str) -> None:
         self.run(self.world.crash(actor))
         self.run(self.world.start(actor))
@@ -173,6 +177,21 @@ class ProtocolMachine(RuleBasedStateMachine):
 
     async def pass_time(self, seconds: float) -> None:
         self.world.let_pass(seconds)
+        await self.world.gate.quiet()
+
+    @precondition(lambda self: self.searching is None and (self.purging is None or self.purging.done()))
+    @rule(path=PATHS)
+    def purge(self, path: str) -> None:
+        """Purge a deleted file, after the time that an indexer may hold an older state of it."""
+        last = self.world.last.get(path)
+        if last is not None and self.world.history[path, last].deleted:
+            self.run(self.pass_time(self.world.settings.lease))
+            for waiting in [each for each in self.world.gate.waiting if each.name in WRITES and each.actor != "purge"]:
+                self.step([waiting], Outcome.REFUSED)  # a write ends with its lease
+            self.run(self.begin_purge(path))
+
+    async def begin_purge(self, path: str) -> None:
+        self.purging = asyncio.create_task(self.world.purge(path))
         await self.world.gate.quiet()
 
     @precondition(lambda self: self.searching is None)
@@ -195,8 +214,9 @@ class ProtocolMachine(RuleBasedStateMachine):
             self.world.check_asked(asked)
 
     @invariant()
-    def s2_s3(self) -> None:
+    def s2_s3_p2(self) -> None:
         self.run(self.world.check_s2_s3())
+        self.run(self.world.check_p2())
 
     def teardown(self) -> None:
         try:
@@ -215,7 +235,10 @@ class ProtocolMachine(RuleBasedStateMachine):
             await asyncio.wait({self.searching})
             await self.check_search()
         await self.world.deliver_again()
+        if self.purging is not None:
+            await self.purging
         await self.world.check_rest()
+        await self.world.check_p2()
 
 
 def check_protocol(open_engines: OpenEngines, *, examples: int, steps: int) -> None:
