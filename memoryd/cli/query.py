@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Annotated, TypeVar
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from memoryd.cli.generations import ready_in
 from memoryd.cli.output import Json, Server, err, out, print_json
-from memoryd.client import MemorydClient, SearchReply, StatusReply, SyncReply, connect
+from memoryd.client import MemorydClient, SearchReply, StatusReply, SyncReply, WorkspaceStatus, connect
 
 _Reply = TypeVar("_Reply")
 
@@ -114,15 +115,17 @@ def status(*, workspace: Workspace = "", server: Server = None, as_json: Json = 
     if as_json:
         print_json(asdict(reply))
         return
-    table = Table("workspace", "files", "chunks", "pending", "set aside", "state")
+    table = Table("workspace", "files", "chunks", "pending", "behind", "set aside", "compared", "state")
     for item in reply.workspaces:
         table.add_row(
             item.workspace,
             str(item.files),
             str(item.chunks),
             str(item.pending),
+            f"{item.lag_seconds:.0f} s" if item.pending else "–",
             str(len(item.quarantined)),
-            "ready" if item.available and not item.pending else item.problem or "indexing",
+            _ago(item.checked_at),
+            _state(item),
         )
     out.print(table)
     for item in reply.workspaces:
@@ -138,6 +141,17 @@ def status(*, workspace: Workspace = "", server: Server = None, as_json: Json = 
         f"model {model.name} ({model.engine}, {model.dimensions} dimensions)" if model else "the embedder is down"
     )
     out.print(f"disk  {reply.disk_bytes / 1e6:.1f} MB, memoryd {reply.version}")
+
+
+def _state(status: WorkspaceStatus) -> str:
+    failure = status.failure
+    if not status.available or not status.pending:
+        return status.problem or "ready"
+    return f"{failure.stage} fails: {failure.reason}" if failure and failure.ongoing else "indexing"
+
+
+def _ago(when: float) -> str:
+    return f"{max(time.time() - when, 0) / 60:.0f} min ago" if when else "not yet"
 
 
 def sync(

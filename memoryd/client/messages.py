@@ -11,6 +11,7 @@ from memoryd.client.replies import (
     Degraded,
     GenerationStatus,
     GetReply,
+    IndexFailure,
     Model,
     QuarantinedFile,
     SearchReply,
@@ -141,6 +142,9 @@ def _workspace(status: memory_pb2.WorkspaceStatus) -> WorkspaceStatus:
         revision=status.revision,
         available=status.available,
         problem=status.problem,
+        lag_seconds=status.lag_seconds,
+        checked_at=status.checked_at,
+        failure=_failure(status.failure) if status.HasField("failure") else None,
     )
 
 
@@ -156,6 +160,10 @@ def _generation(status: memory_pb2.GenerationStatus) -> GenerationStatus:
         eta=status.eta_seconds if status.HasField("eta_seconds") else None,
         problem=status.problem,
     )
+
+
+def _failure(failure: memory_pb2.IndexFailure) -> IndexFailure:
+    return IndexFailure(failure.stage, failure.reason, failure.at, failure.ongoing)
 
 
 def _model(model: common_pb2.Model) -> Model:

@@ -101,8 +101,32 @@ class GetReply:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexFailure:
+    """What went wrong last in the indexer, when (Unix seconds), and whether nothing has succeeded since."""
+
+    stage: str
+    reason: str
+    at: float
+    ongoing: bool
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceStatus:
-    """What is indexed of one workspace; `problem` says why its folder can't be read, where `available` is false."""
+    """What is indexed of one workspace.
+
+    Attributes:
+        workspace: its name.
+        files: files that can be found.
+        chunks: chunks that can be found.
+        pending: file changes that are not yet searchable.
+        quarantined: files that are set aside.
+        revision: changes with every change of the index.
+        available: whether its folder can be read now.
+        problem: why not.
+        lag_seconds: for how long something has been pending.
+        checked_at: when log, outlines and stores were last compared, Unix seconds; 0: not yet.
+        failure: what went wrong last in the indexer; None: nothing.
+    """
 
     workspace: str
     files: int
@@ -112,6 +136,9 @@ class WorkspaceStatus:
     revision: str
     available: bool
     problem: str
+    lag_seconds: float = 0.0
+    checked_at: float = 0.0
+    failure: IndexFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)

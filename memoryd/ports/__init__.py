@@ -12,7 +12,7 @@ from memoryd.ports.generations import Current, Generations, Registry
 from memoryd.ports.keys import KeyStore, Principal
 from memoryd.ports.maintenance import Maintenance
 from memoryd.ports.manifest import Manifest
-from memoryd.ports.services import Indexing, IndexStatus, QuarantinedFile, Searcher
+from memoryd.ports.services import IndexFailure, Indexing, IndexStatus, QuarantinedFile, Searcher
 from memoryd.ports.stores import ChunkStore, EmbeddedChunk, Embedding, Filter, Hit, QueryTerm, TextStore, VectorStore
 from memoryd.ports.workspace import Workspace, WorkspaceFile
 
@@ -28,6 +28,7 @@ __all__ = [
     "Filter",
     "Generations",
     "Hit",
+    "IndexFailure",
     "IndexStatus",
     "Indexing",
     "KeyStore",

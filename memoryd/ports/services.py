@@ -27,8 +27,39 @@ class QuarantinedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexFailure:
+    """What went wrong last in an indexer.
+
+    Attributes:
+        stage: where: fetch, compose, embed, write, commit, sweep, repair, …
+        reason: UPPER_SNAKE, for programs.
+        detail: for the operator: it may name addresses and folders.
+        at: when, Unix seconds.
+        ongoing: nothing has succeeded since.
+    """
+
+    stage: str
+    reason: str
+    detail: str
+    at: float
+    ongoing: bool
+
+
+@dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """What is indexed of one workspace; `pending` counts file changes that are not yet searchable."""
+    """What is indexed of one workspace.
+
+    Attributes:
+        scope: the workspace.
+        files: files that can be found.
+        chunks: chunks that can be found.
+        pending: file changes that are not yet searchable.
+        quarantined: files that are set aside.
+        revision: changes with every change of the index.
+        lag: seconds for which something has been pending without a break, as far as the indexer that was asked saw it.
+        checked: when log, outlines and stores were last compared, Unix seconds; 0: not since this indexer started.
+        failure: what went wrong last in the indexer that was asked, for whichever workspace.
+    """
 
     scope: Scope
     files: int
@@ -36,6 +67,9 @@ class IndexStatus:
     pending: int
     quarantined: tuple[QuarantinedFile, ...]
     revision: str
+    lag: float = 0.0
+    checked: float = 0.0
+    failure: IndexFailure | None = None
 
 
 class Indexing(Protocol):

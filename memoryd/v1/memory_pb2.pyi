@@ -771,6 +771,9 @@ class WorkspaceStatus(_message.Message):
     REVISION_FIELD_NUMBER: _builtins.int
     AVAILABLE_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
+    LAG_SECONDS_FIELD_NUMBER: _builtins.int
+    CHECKED_AT_FIELD_NUMBER: _builtins.int
+    FAILURE_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     files: _builtins.int
     """Files that can be found."""
@@ -784,9 +787,17 @@ class WorkspaceStatus(_message.Message):
     """Whether the workspace's folder can be read now."""
     problem: _builtins.str
     """Why not, where it can't."""
+    lag_seconds: _builtins.float
+    """Seconds for which something has been pending without a break."""
+    checked_at: _builtins.float
+    """When log, outlines and stores were last compared, Unix seconds; 0: not since the indexer started."""
     @_builtins.property
     def quarantined(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuarantinedFile]:
         """Files set aside, with the reason."""
+
+    @_builtins.property
+    def failure(self) -> Global___IndexFailure:
+        """What went wrong last in the indexer, for whichever workspace; absent: nothing since it started."""
 
     def __init__(
         self,
@@ -799,14 +810,55 @@ class WorkspaceStatus(_message.Message):
         revision: _builtins.str = ...,
         available: _builtins.bool = ...,
         problem: _builtins.str = ...,
+        lag_seconds: _builtins.float = ...,
+        checked_at: _builtins.float = ...,
+        failure: Global___IndexFailure | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "chunks", b"chunks", "files", b"files", "pending", b"pending", "problem", b"problem", "quarantined", b"quarantined", "revision", b"revision", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "checked_at", b"checked_at", "chunks", b"chunks", "failure", b"failure", "files", b"files", "lag_seconds", b"lag_seconds", "pending", b"pending", "problem", b"problem", "quarantined", b"quarantined", "revision", b"revision", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WorkspaceStatus: _TypeAlias = WorkspaceStatus  # noqa: Y015
+
+@_typing.final
+class IndexFailure(_message.Message):
+    """What went wrong in an indexer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STAGE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    ONGOING_FIELD_NUMBER: _builtins.int
+    stage: _builtins.str
+    """Where, for example "embed", "write"."""
+    reason: _builtins.str
+    """Machine-readable, for example "UNAVAILABLE", "DISK_FULL"."""
+    detail: _builtins.str
+    """For the operator: empty where agents ask."""
+    at: _builtins.float
+    """When, Unix seconds."""
+    ongoing: _builtins.bool
+    """Nothing has succeeded since."""
+    def __init__(
+        self,
+        *,
+        stage: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        detail: _builtins.str = ...,
+        at: _builtins.float = ...,
+        ongoing: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "detail", b"detail", "ongoing", b"ongoing", "reason", b"reason", "stage", b"stage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IndexFailure: _TypeAlias = IndexFailure  # noqa: Y015
 
 @_typing.final
 class QuarantinedFile(_message.Message):

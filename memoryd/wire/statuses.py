@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memoryd.domain.files import Problem
 from memoryd.domain.names import Scope
-from memoryd.ports import IndexStatus, QuarantinedFile
+from memoryd.ports import IndexFailure, IndexStatus, QuarantinedFile
 from memoryd.v1 import memory_pb2
 
 
@@ -20,6 +20,9 @@ def status_to(status: IndexStatus) -> memory_pb2.WorkspaceStatus:
             for file in status.quarantined
         ],
         revision=status.revision,
+        lag_seconds=status.lag,
+        checked_at=status.checked,
+        failure=_failure_to(status.failure) if status.failure else None,
     )
 
 
@@ -32,4 +35,17 @@ def status_from(status: memory_pb2.WorkspaceStatus, scope: Scope) -> IndexStatus
         pending=status.pending,
         quarantined=tuple(QuarantinedFile(file.path, Problem(file.reason, file.detail)) for file in status.quarantined),
         revision=status.revision,
+        lag=status.lag_seconds,
+        checked=status.checked_at,
+        failure=_failure_from(status.failure) if status.HasField("failure") else None,
     )
+
+
+def _failure_to(failure: IndexFailure) -> memory_pb2.IndexFailure:
+    return memory_pb2.IndexFailure(
+        stage=failure.stage, reason=failure.reason, detail=failure.detail, at=failure.at, ongoing=failure.ongoing
+    )
+
+
+def _failure_from(failure: memory_pb2.IndexFailure) -> IndexFailure:
+    return IndexFailure(failure.stage, failure.reason, failure.detail, failure.at, failure.ongoing)

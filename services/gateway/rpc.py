@@ -118,6 +118,8 @@ def _workspace(state: WorkspaceState) -> memory_pb2.WorkspaceStatus:
     status = status_to(state.index)
     status.available = not state.problem
     status.problem = state.problem
+    if status.HasField("failure"):
+        status.failure.detail = ""  # it may name addresses and folders, which are the operator's business
     return status
 
 

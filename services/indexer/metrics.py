@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+
+from memoryd.domain.names import Scope
+from memoryd.ports import IndexStatus
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -37,6 +41,22 @@ class IndexerMetrics:
             ["defect", "treatment"],
             registry=registry,
         )
+        names = ["tenant", "workspace", "generation"]
+        self._files = Gauge("memoryd_workspace_files", "Files that can be found.", names, registry=registry)
+        self._chunks = Gauge("memoryd_workspace_chunks", "Chunks that can be found.", names, registry=registry)
+        self._pending = Gauge(
+            "memoryd_workspace_pending", "File changes that are not yet searchable.", names, registry=registry
+        )
+        self._lag = Gauge(
+            "memoryd_workspace_lag_seconds", "How long something has been pending.", names, registry=registry
+        )
+        self._aside = Gauge("memoryd_workspace_quarantined", "Files that are set aside.", names, registry=registry)
+        self._checked = Gauge(
+            "memoryd_workspace_checked_timestamp_seconds",
+            "When log, outlines and stores were last compared; 0: not yet.",
+            names,
+            registry=registry,
+        )
         self.seconds = Histogram(
             "memoryd_indexer_group_seconds",
             "Time of one group in a stage: compose, embed, write.",
@@ -44,6 +64,26 @@ class IndexerMetrics:
             buckets=_SECONDS,
             registry=registry,
         )
+
+    def tell(self, status: IndexStatus, generation: str) -> None:
+        """Set the gauges of a workspace."""
+        names = (status.scope.tenant, status.scope.workspace, generation)
+        values = (
+            (self._files, status.files),
+            (self._chunks, status.chunks),
+            (self._pending, status.pending),
+            (self._lag, status.lag),
+            (self._aside, len(status.quarantined)),
+            (self._checked, status.checked),
+        )
+        for gauge, value in values:
+            gauge.labels(*names).set(value)
+
+    def forget(self, scope: Scope, generation: str) -> None:
+        """Take the gauges of a workspace back."""
+        for gauge in (self._files, self._chunks, self._pending, self._lag, self._aside, self._checked):
+            with suppress(KeyError):  # a workspace that was not told of
+                gauge.remove(scope.tenant, scope.workspace, generation)
 
 
 @cache

@@ -37,6 +37,7 @@ from services.indexer.repair.inspect import Inspector
 from services.indexer.repair.mend import Mender
 from services.indexer.repair.purge import Purger
 from services.indexer.repair.repairer import Repairer
+from services.indexer.reporting import Reporter
 from services.indexer.settings import IndexerSettings
 from services.indexer.settle import Settler
 from services.indexer.sweeper import Sweeper
@@ -101,6 +102,14 @@ class Indexer(Maintenance):
             clock=clock,
         )
         self.repairer = self._build_repairer()
+        self.reporter = Reporter(
+            scopes=self.repairer.scopes,
+            status=self.status,
+            metrics=self._metrics,
+            settler=self._settler,
+            generation=settings.consumer.rpartition("-")[2],
+            clock=clock,
+        )
         self._vectorizer = Vectorizer(vectors, embedder, settings, self._metrics)
         self._purger = Purger(
             log=log,
@@ -114,7 +123,7 @@ class Indexer(Maintenance):
         self._pipeline: Pipeline | None = None
         self._indexing: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
-        self._repairing: asyncio.Task[None] | None = None
+        self._beside: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Begin to index and to sweep. Raises UnavailableError where the file log or the embedder does not answer."""
@@ -126,8 +135,9 @@ class Indexer(Maintenance):
         self._pipeline = self._build(self._preparer)
         self._indexing = asyncio.create_task(self._pipeline.run(), name="indexing")
         self._sweeping = asyncio.create_task(self.sweeper.run(), name="sweeping")
+        self._beside = [asyncio.create_task(self.reporter.run(), name="reporting")]
         if self._settings.repair:
-            self._repairing = asyncio.create_task(self.repairer.run(), name="repairing")
+            self._beside.append(asyncio.create_task(self.repairer.run(), name="repairing"))
 
     def _build_repairer(self) -> Repairer:
         settings = self._settings
@@ -190,9 +200,9 @@ class Indexer(Maintenance):
         tasks = {self._indexing, self._sweeping}
         self._pipeline.stop()
         self._sweeping.cancel()
-        if self._repairing is not None:
-            tasks.add(self._repairing)
-            self._repairing.cancel()
+        for task in self._beside:
+            tasks.add(task)
+            task.cancel()
         await asyncio.wait({self._indexing}, timeout=timeout)
         if not self._indexing.done():
             _log.warning("indexing stopped in the middle; it goes on after the next start", waited=timeout)
@@ -218,14 +228,17 @@ class Indexer(Maintenance):
         pending = await self._log.pending(self._settings.consumer, scope)
         view = await self._manifest.view(scope)
         outlines = [outline for outline in view.outlines.values() if not outline.deleted]
-        return IndexStatus(
+        status = IndexStatus(
             scope=scope,
             files=sum(outline.problem is None for outline in outlines),
             chunks=sum(len(outline.chunks) for outline in outlines),
             pending=pending,
             quarantined=tuple(_quarantined(outlines)),
             revision=f"{view.sequence:x}",
+            checked=self.repairer.checked.get(scope, 0.0),
+            failure=self._settler.last_failure,
         )
+        return self.reporter.told(status)
 
     async def disk_bytes(self) -> int:
         """Bytes that the indexes use; 0 where unknown."""

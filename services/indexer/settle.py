@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import replace
 
 import structlog
 
@@ -12,7 +14,7 @@ from memoryd.domain.files import FileKey, Problem, Revision
 from memoryd.domain.outlines import Outline
 from memoryd.domain.plans import POISON, is_old, set_aside
 from memoryd.errors import STORE_LOST, ConflictError, MemorydError
-from memoryd.ports import Manifest
+from memoryd.ports import IndexFailure, Manifest
 from services.indexer.failures import backoff, is_transient, reason_of
 from services.indexer.jobs import Job, LeaseLostError
 from services.indexer.metrics import IndexerMetrics
@@ -37,6 +39,7 @@ class Settler:
         self._failures: OrderedDict[tuple[FileKey, Revision], int] = OrderedDict()
         self._in_a_row = 0
         self._next_end = asyncio.Event()
+        self._last_failure: IndexFailure | None = None
         self.store_lost = asyncio.Event()  # set where a store has lost what it held
 
     def pause(self, failures: int = 0) -> float:
@@ -50,12 +53,19 @@ class Settler:
         """Set when the next job ends."""
         return self._next_end
 
+    @property
+    def last_failure(self) -> IndexFailure | None:
+        """What went wrong last."""
+        failure = self._last_failure
+        return failure if failure is None or self._in_a_row else replace(failure, ongoing=False)
+
     def failed(self, stage: str, error: BaseException) -> None:
         """Count and log a failure."""
         if reason_of(error) == STORE_LOST:
             self.store_lost.set()
         self._metrics.failures.labels(stage, reason_of(error)).inc()
         detail = str(error) if isinstance(error, MemorydError) else ""
+        self._last_failure = IndexFailure(stage, reason_of(error), detail, time.time(), ongoing=True)
         unexpected = None if detail or is_transient(error) else error
         _log.warning("indexing failed", stage=stage, reason=reason_of(error), detail=detail, exc_info=unexpected)
 

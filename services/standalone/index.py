@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 from memoryd.domain.generations import GenerationState
 from memoryd.domain.names import Scope
-from memoryd.errors import UnavailableError
+from memoryd.errors import ResourceExhaustedError, UnavailableError
 from memoryd.ports import IndexStatus
 from services.standalone.app import Standalone, open_standalone
 from services.standalone.settings import StandaloneSettings
 
 _LOOK = 0.1
+# What passes by nothing that a command could wait for.
+_HOPELESS = {"DISK_FULL"}
 
 
 async def index_once(settings: StandaloneSettings, report: Callable[[str, int, int], None]) -> list[IndexStatus]:
@@ -45,13 +47,21 @@ async def until_switched(standalone: Standalone, report: Callable[[str, int, int
         await standalone.generations.wait(known.sequence, _LOOK)
 
 
-async def index_all(standalone: Standalone, scope: Scope, report: Callable[[str, int, int], None]) -> IndexStatus:
-    """Wait until a workspace is indexed, and report how far it is."""
+async def index_all(
+    standalone: Standalone, scope: Scope, report: Callable[[str, int, int], None], *, patient: bool = False
+) -> IndexStatus:
+    """Wait until a workspace is indexed, and report how far it is.
+
+    Raises ResourceExhaustedError where the disk is full, unless `patient`: a server goes on trying.
+    """
     problem = await standalone.workspaces.problem(scope)
     if problem is not None:
         raise UnavailableError(problem.detail, reason=problem.reason)
     total = 0
     async for status in standalone.indexer.progress(scope):
+        failure = status.failure
+        if status.pending and failure is not None and failure.ongoing and failure.reason in _HOPELESS and not patient:
+            raise ResourceExhaustedError(f"{scope.workspace} can't be indexed: {failure.detail}", reason=failure.reason)
         total = max(total, status.pending)
         report(f"indexing {scope.workspace}", total - status.pending, total)
     return status

@@ -52,7 +52,7 @@ async def _announce(standalone: Standalone, address: str, console: Console) -> N
     example = ""
     for workspace in standalone.settings.workspaces:
         try:
-            status = await index_all(standalone, workspace.scope, lambda *_: None)
+            status = await index_all(standalone, workspace.scope, lambda *_: None, patient=True)
         except UnavailableError as error:
             console.print(f"{workspace.scope.workspace}: {error}", style="red", markup=False)
             continue

@@ -11,7 +11,7 @@ from memoryd.domain.names import Scope
 from memoryd.domain.purges import PurgedFile, PurgeOrder, PurgeReceipt
 from memoryd.domain.repairs import Checkup, Defect, Finding, Treatment
 from memoryd.errors import UnavailableError
-from memoryd.ports import IndexStatus, Maintenance, QuarantinedFile
+from memoryd.ports import IndexFailure, IndexStatus, Maintenance, QuarantinedFile
 from tests.contract.registry import INDEXINGS
 from tests.support.gateway import SCOPE
 from tests.support.inner import FakeIndexer
@@ -34,7 +34,13 @@ async def indexing(request: pytest.FixtureRequest, behind: FakeIndexer) -> Async
 
 
 async def test_the_status_arrives_whole(indexing: Maintenance, behind: FakeIndexer) -> None:
-    full = IndexStatus(SCOPE, files=3, chunks=2**40, pending=1, quarantined=SET_ASIDE, revision="1f")
+    failure = IndexFailure("write", "DISK_FULL", "no room on the disk of /data", at=1.7e9, ongoing=True)
+    full = IndexStatus(
+        *(SCOPE, 3, 2**40, 1, SET_ASIDE, "1f"),
+        lag=12.5,
+        checked=1.7e9,
+        failure=failure,
+    )
     behind.statuses[SCOPE] = full
     assert await indexing.status(SCOPE) == full
 

@@ -7,6 +7,7 @@ import structlog
 from memoryd.domain.files import Revision, Source
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import Chat, CitationMode, Freshness, Mode, Rerank, SearchQuery, TypedKind, TypedQuery
+from memoryd.ports import IndexFailure, IndexStatus
 from memoryd.v1 import common_pb2, memory_pb2, memory_pb2_grpc
 from tests.support.gateway import SCOPE, Gateway
 from tests.support.gateway_server import gateway_server
@@ -143,6 +144,18 @@ async def test_status_of_all_workspaces_of_the_key() -> None:
     assert [item.workspace for item in every.workspaces] == ["main", "side"]
     assert [item.workspace for item in one.workspaces] == ["side"]
     assert every.model.name == "tiny"
+
+
+async def test_a_failure_is_told_without_what_is_the_operator_s_business() -> None:
+    gateway = Gateway()
+    failure = IndexFailure("write", "DISK_FULL", "no room on the disk of /var/lib/memoryd", at=1.7e9, ongoing=True)
+    gateway.indexing.statuses[SCOPE] = IndexStatus(SCOPE, 1, 1, 1, (), "1", lag=2.0, failure=failure)
+    async with gateway_server(gateway) as server, grpc.aio.insecure_channel(server.address) as channel:
+        stub = memory_pb2_grpc.MemoryServiceStub(channel)
+        request = memory_pb2.MemoryServiceStatusRequest(workspace=SCOPE.workspace)
+        (status,) = (await stub.Status(request, metadata=[("authorization", "Bearer one-workspace")])).workspaces
+    assert (status.lag_seconds, status.failure.reason, status.failure.ongoing) == (2.0, "DISK_FULL", True)
+    assert status.failure.detail == ""
 
 
 async def test_the_tenant_is_the_key_s() -> None:

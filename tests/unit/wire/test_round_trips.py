@@ -25,7 +25,7 @@ from memoryd.domain.queries import (
     TypedKind,
     TypedQuery,
 )
-from memoryd.ports import IndexStatus, QuarantinedFile
+from memoryd.ports import IndexFailure, IndexStatus, QuarantinedFile
 from memoryd.v1 import common_pb2, memory_pb2
 from memoryd.wire.answers import answer_from, answer_to
 from memoryd.wire.models import model_from, model_to
@@ -96,6 +96,9 @@ STATUS = st.builds(
     pending=LONG,
     quarantined=st.lists(st.builds(QuarantinedFile, TEXT, st.builds(Problem, TEXT, TEXT)), max_size=3).map(tuple),
     revision=TEXT,
+    lag=NUMBER,
+    checked=NUMBER,
+    failure=st.none() | st.builds(IndexFailure, TEXT, TEXT, TEXT, NUMBER, ongoing=st.booleans()),
 )
 
 
@@ -152,7 +155,8 @@ def test_no_field_is_forgotten() -> None:
         revision="1",
         set_aside=Problem("R", "d"),
     )
-    status = IndexStatus(SCOPE, 1, 1, 1, (QuarantinedFile("a.md", Problem("R", "d")),), "1")
+    failure = IndexFailure("write", "R", "d", 1.0, ongoing=True)
+    status = IndexStatus(SCOPE, 1, 1, 1, (QuarantinedFile("a.md", Problem("R", "d")),), "1", 1.0, 1.0, failure)
     assert unset(query_to(query)) == {"workspace"}  # beside the message, with the tenant
     response = answer_to(answer, query)
     assert unset(response) == set()
