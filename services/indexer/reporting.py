@@ -38,8 +38,8 @@ class Reporter:
         if not status.pending:
             self._behind.pop(status.scope, None)
             return status
-        since = self._behind.setdefault(status.scope, self._clock())
-        return replace(status, lag=self._clock() - since)
+        now = self._clock()
+        return replace(status, lag=now - self._behind.setdefault(status.scope, now))
 
     async def run(self) -> None:
         """Set the metrics until cancelled, and take them back then."""
