@@ -36,7 +36,8 @@ class Embeddings:
         vectors: float32, shape (texts, dimensions), L2-normalised.
         tokens: tokens that were embedded.
         sketches: one of each text, where they were asked for and the texts are passages.
-        query_tokens: those of each text, where sketches were asked for and the texts are queries.
+        query_tokens: those of each text, where sketches were asked for and the texts are queries; none at all where a
+            stand-in embedded them, which gives none.
     """
 
     vectors: NDArray[np.float32]

@@ -127,7 +127,7 @@ class EmbedResponse(_message.Message):
 
     @_builtins.property
     def query_tokens(self) -> _containers.RepeatedCompositeFieldContainer[Global___QueryTokens]:
-        """One entry a query, where sketches were asked for."""
+        """One entry a query, where sketches were asked for; none at all where a stand-in embedded, which gives none."""
 
     def __init__(
         self,

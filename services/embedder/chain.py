@@ -58,13 +58,16 @@ class Chain(Streaming):
         sketches: bool = False,
         tenant: str = "",
     ) -> Embeddings:
-        """Embed texts within `timeout` seconds; see the port for its errors. Nobody stands in for sketches."""
+        """Embed texts within `timeout` seconds; see the port for its errors.
+
+        Nobody stands in for passages' sketches, since what is stored without one stays so. A query can do without.
+        """
         try:
             return await self._local.embed(
                 texts, kind=kind, lane=lane, timeout=timeout, sketches=sketches, tenant=tenant
             )
         except UnavailableError:
-            if sketches or not await self._is_same():
+            if (sketches and kind is TextKind.PASSAGE) or not await self._is_same():
                 raise
         self._metrics.fallbacks.labels(lane).inc()
         return await self._remote.embed(texts, kind=kind, lane=lane, timeout=timeout, tenant=tenant)

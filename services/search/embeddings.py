@@ -75,7 +75,8 @@ class CachingEmbedder(Embedder):
                 raise
             made, shared = await work(), False  # whoever began it had less time
         count(_NAME, Outcome.SHARED if shared else Outcome.MISS)
-        if _size(made) <= self._kept.maxsize:
+        whole = bool(made.query_tokens) or not sketches  # else a stand-in made it, for as long as it must
+        if whole and _size(made) <= self._kept.maxsize:
             self._kept[key] = made
             CACHE_BYTES.labels(_NAME).set(self._kept.currsize)
         return made

@@ -26,6 +26,10 @@ from services.search.window import beginning
 # A query's vector, shape (dimensions,), and its tokens where they are wanted.
 _Embedded = tuple[NDArray[np.float32], QueryTokens | None]
 
+NO_TOKENS = "NO_TOKENS"
+"""Reason of a rerank stage that had nothing to compare sketches with."""
+BEFORE = "the order before it"
+"""What is done where the rerank stage fails."""
 CUT_SHORT = "CUT_SHORT"
 """Reason of a stage that took only a part: the beginning of a query, or the first of very many candidates."""
 
@@ -134,6 +138,8 @@ class Legs:
                 tenant=where.scope.tenant,
             )
             tokens = embeddings.query_tokens[0] if embeddings.query_tokens else None
+            if sketches and tokens is None:
+                stages.note(Stage.RERANK, NO_TOKENS, "what stands in for the model gives no tokens", BEFORE)
             return await self._checked(embeddings), tokens
 
         embedded = await stages.run(

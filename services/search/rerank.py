@@ -16,6 +16,7 @@ from memoryd.domain.scores import Scored
 from memoryd.domain.sketches import QueryTokens, match_sketches
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embedder, VectorStore
+from services.search.legs import BEFORE
 from services.search.settings import SearchSettings
 from services.search.stages import Stages
 
@@ -54,7 +55,7 @@ class Reranker:
             Stage.RERANK,
             work,
             share=self._settings.rerank_share,
-            instead="the order before it",
+            instead=BEFORE,
             breaker=self._reading,
         )
 
@@ -67,12 +68,12 @@ class Reranker:
         if model is None or not model.reranks:
             if query.rerank is Rerank.ON:
                 what = "the model service does not answer" if model is None else "no cross-encoder is configured"
-                stages.note(Stage.RERANK, NO_CROSS_ENCODER, what, "the order before it")
+                stages.note(Stage.RERANK, NO_CROSS_ENCODER, what, BEFORE)
             return scored
         needed = self._settings.cross_encoder_seconds
         if query.rerank is Rerank.AUTO and stages.left * self._settings.rerank_share < needed:
             detail = f"a cross-encoder is given {needed:g} s, and {stages.left:.3g} s are left of the call"
-            stages.note(Stage.RERANK, SHORT_OF_TIME, detail, "the order before it")
+            stages.note(Stage.RERANK, SHORT_OF_TIME, detail, BEFORE)
             return scored
         chosen = self._chosen(query.text, scored)
 
@@ -92,9 +93,7 @@ class Reranker:
         share = self._settings.rerank_share
         if query.rerank is Rerank.AUTO:
             share = min(share, needed / stages.left)
-        refined = await stages.run(
-            Stage.RERANK, work, share=share, instead="the order before it", breaker=self._crossing
-        )
+        refined = await stages.run(Stage.RERANK, work, share=share, instead=BEFORE, breaker=self._crossing)
         return scored if refined is None else refined
 
     def _chosen(self, query: str, scored: Sequence[Scored]) -> list[Scored]:

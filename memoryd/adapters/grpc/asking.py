@@ -81,7 +81,7 @@ def _sketches(response: embedder_pb2.EmbedResponse, texts: int) -> Sequence[byte
 
 def _query_tokens(response: embedder_pb2.EmbedResponse, texts: int) -> list[QueryTokens]:
     """Read queries' tokens. Raises ValueError where there are more or fewer, or their numbers don't fit together."""
-    if len(response.query_tokens) != texts:
+    if len(response.query_tokens) not in {0, texts}:
         raise ValueError(f"tokens of {len(response.query_tokens)} queries instead of {texts}")
     found = []
     for each in response.query_tokens:

@@ -82,6 +82,9 @@ async def test_the_same_model_stands_in(
     assert registry.get_sample_value("memoryd_embedder_fallbacks_total", {"lane": Lane.BULK}) == 1
     with pytest.raises(UnavailableError, match="the embedding engine failed"):
         await chain.embed(["abc"], kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=30, sketches=True)
+    query = await chain.embed(["abc"], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=30, sketches=True)
+    assert query.vectors.shape == (1, 32)
+    assert not query.query_tokens
 
 
 async def test_another_model_never_stands_in(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import Mode, ModelInfo, Rerank, SearchAnswer, Stage
 from memoryd.errors import UnavailableError
+from memoryd.ports import Embeddings
 from services.search.settings import SearchSettings
 from tests.support.fakes import FakeEmbedder, MemoryVectorStore, sketch_of
 from tests.support.searching import World
@@ -151,6 +152,21 @@ async def test_an_exact_hit_of_the_text_leg_alone_is_returned(harbour: Harbour) 
         for rerank in Rerank:
             answer = await harbour.search("zx81-qqy-774", min_score=0.35, mode=mode, rerank=rerank)
             assert "c.md" in [result.path for result in answer.results], (mode, rerank)
+
+
+async def test_a_stand_in_that_gives_no_tokens_is_named(harbour: Harbour, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = await harbour.search("square leaves", rerank=Rerank.OFF)
+    embed = harbour.model.embed
+
+    async def without(*args: Any, **options: Any) -> Embeddings:  # noqa: ANN401  (passed on)
+        return replace(await embed(*args, **options), query_tokens=())
+
+    with monkeypatch.context() as stand_in:
+        stand_in.setattr(harbour.model, "embed", without)
+        answer = await harbour.search("square leaves")
+    assert [(d.stage, d.reason) for d in answer.degraded] == [(Stage.RERANK, "NO_TOKENS")]
+    assert snippets(answer) == snippets(expected)
+    assert (await harbour.search("square leaves")).degraded == ()  # and it is not kept
 
 
 async def test_rerank_on_without_a_cross_encoder_says_so(harbour: Harbour) -> None:

@@ -324,11 +324,11 @@ async def test_an_answer_with_too_few_or_too_many_numbers(size: int) -> None:
     [
         (TextKind.PASSAGE, {}),
         (TextKind.PASSAGE, {"sketches": [b"a", b"b"]}),
-        (TextKind.QUERY, {}),
+        (TextKind.QUERY, {"query_tokens": [embedder_pb2.QueryTokens()] * 2}),
         (TextKind.QUERY, {"query_tokens": [embedder_pb2.QueryTokens(vectors=bytes(16), rarity=bytes(8))]}),
         (TextKind.QUERY, {"query_tokens": [embedder_pb2.QueryTokens(vectors=bytes(16), rarity=bytes(3))]}),
     ],
-    ids=["none", "more", "no tokens", "fewer vectors", "half a number"],
+    ids=["none", "more", "more tokens", "fewer vectors", "half a number"],
 )
 async def test_an_answer_without_the_sketches_that_were_asked_for(kind: TextKind, fields: dict[str, Any]) -> None:
     async with reached_raw(Answers(vectors=bytes(4 * DIMENSIONS), **fields)) as way:
