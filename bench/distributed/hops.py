@@ -14,11 +14,12 @@ from unittest.mock import patch
 from bench.distributed.deployment import Six
 from bench.figures import Figure, percentile
 from bench.search import queries_of
-from memoryd.adapters.distributed import Engines, EngineSettings, open_engines
+from memoryd.adapters.distributed import EngineSettings, open_engines
 from memoryd.client import MemorydClient
 from memoryd.domain.names import Scope
 from memoryd.domain.text import analyze_query, term_weights
-from memoryd.ports import Embedder, Filter, Lane, QueryTerm, TextKind
+from memoryd.generations.parts import Parts
+from memoryd.ports import Embedder, FileLog, Filter, Lane, QueryTerm, TextKind
 from memoryd.server.lifecycle import Server
 from memoryd.server.settings import ServerSettings
 from services.embedder.compose import open_embedder
@@ -42,21 +43,21 @@ async def measure(six: Six, client: MemorydClient, scope: Scope, rounds: int) ->
     """Search `rounds` times; between the searches ask each engine alone, so that all see the same machine."""
     queries = queries_of(rounds + _WARM_UP)
     async with AsyncExitStack() as stack:
-        engines = await _engines(six, stack)
+        parts, log = await _engines(six, stack)
         model = await stack.enter_async_context(open_embedder(EmbedderSettings()))
         for query in queries[:_WARM_UP]:
-            await _round(query, client, model, engines, scope, defaultdict(list))
+            await _round(query, client, model, parts, log, scope, defaultdict(list))
         before = {name: len(_calls(six, name)) for name in ("gateway", "search", "embedder")}
         times: Times = defaultdict(list)
         for query in queries[_WARM_UP:]:
-            await _round(query, client, model, engines, scope, times)
+            await _round(query, client, model, parts, log, scope, times)
         lines = {name: _calls(six, name)[count:] for name, count in before.items()}
     _add_hops(times, lines)
     return _figures(times)
 
 
 async def _round(
-    query: str, client: MemorydClient, model: Embedder, engines: Engines, scope: Scope, times: Times
+    query: str, client: MemorydClient, model: Embedder, parts: Parts, log: FileLog, scope: Scope, times: Times
 ) -> None:
     async def timed(name: str, call: Callable[[], Awaitable[object]]) -> object:
         began = time.perf_counter()
@@ -75,11 +76,11 @@ async def _round(
     terms = [QueryTerm(term, weight) for term, weight in term_weights(analyze_query(query)).items()]
     embed = {"kind": TextKind.QUERY, "lane": Lane.QUERY, "timeout": 10.0}
     await timed("embedding", lambda: model.embed([f"{query}."], **embed))  # type: ignore[arg-type]  # the same options
-    await timed("embedder", lambda: engines.embedder.embed([f"{query}?"], **embed))  # type: ignore[arg-type]  # as above
-    await timed("Qdrant", lambda: engines.vectors.search(vector, where, _DEPTH))
-    await timed("OpenSearch", lambda: engines.texts.search(terms, where, _DEPTH))
-    await timed("NATS view", lambda: engines.manifest.view(scope))
-    await timed("NATS pending", lambda: engines.log.pending(engines.consumer("indexer"), scope))
+    await timed("embedder", lambda: parts.embedder.embed([f"{query}?"], **embed))  # type: ignore[arg-type]  # as above
+    await timed("Qdrant", lambda: parts.vectors.search(vector, where, _DEPTH))
+    await timed("OpenSearch", lambda: parts.texts.search(terms, where, _DEPTH))
+    await timed("NATS view", lambda: parts.manifest.view(scope))
+    await timed("NATS pending", lambda: log.pending(parts.consumer, scope))
 
 
 def _add_hops(times: Times, lines: Mapping[str, Sequence[Mapping[str, object]]]) -> None:
@@ -139,9 +140,10 @@ def _figures(times: Times) -> Hops:
     )
 
 
-async def _engines(six: Six, stack: AsyncExitStack) -> Engines:
+async def _engines(six: Six, stack: AsyncExitStack) -> tuple[Parts, FileLog]:
     """Open the engines as the search process does."""
     with patch.dict("os.environ", six.cluster.environment(), clear=True):
         settings = EngineSettings()
         server = Server(ServerSettings(address="127.0.0.1:0"))
-    return await open_engines(settings, "bench", server, stack)
+    engines = await open_engines(settings, "bench", server, stack, consumer="indexer")
+    return await engines.open_current(stack), engines.log

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoryd.adapters.distributed import Engines
 from memoryd.client import SearchReply
 from memoryd.domain.chunking import Limits, chunk_markdown
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline
 from memoryd.domain.text import analyze
+from memoryd.generations.parts import Parts
 from memoryd.ports import ChunkStore, Filter, Hit, Lane, QueryTerm, TextKind, Tokenizer
 from tests.chaos.stream import COMMON
 
@@ -57,18 +57,18 @@ class Truth:
         return cls(hashlib.sha256(content).hexdigest(), text.split("\n"), found)
 
 
-async def compare(engines: Engines, scope: Scope, folder: Path, chunk_tokens: int) -> Counts:
+async def compare(parts: Parts, scope: Scope, folder: Path, chunk_tokens: int) -> Counts:
     """Count what differs between a folder and what is indexed of it."""
-    limits = Limits(target_tokens=chunk_tokens, max_tokens=(await engines.embedder.info()).window)
-    tokenizer = await engines.embedder.tokenizer()
+    limits = Limits(target_tokens=chunk_tokens, max_tokens=(await parts.embedder.info()).window)
+    tokenizer = await parts.embedder.tokenizer()
     files = {file.name: Truth.read(file, tokenizer, limits) for file in folder.glob("*.md")}
-    outlines = (await engines.manifest.view(scope)).outlines
-    query = await engines.embedder.embed([COMMON], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=10.0)
+    outlines = (await parts.manifest.view(scope)).outlines
+    query = await parts.embedder.embed([COMMON], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=10.0)
     terms = [QueryTerm(term) for term in analyze(COMMON)]
     counts = Counts()
     for store, hits in (
-        (engines.vectors, await engines.vectors.search(query.vectors[0], Filter(scope), _ALL)),
-        (engines.texts, await engines.texts.search(terms, Filter(scope), _ALL)),
+        (parts.vectors, await parts.vectors.search(query.vectors[0], Filter(scope), _ALL)),
+        (parts.texts, await parts.texts.search(terms, Filter(scope), _ALL)),
     ):
         await _count(counts, store, hits, scope, files, outlines)
     return counts

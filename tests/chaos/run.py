@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
-from memoryd.adapters.distributed import Engines, EngineSettings, open_engines
+from memoryd.adapters.distributed import EngineSettings, open_engines
 from memoryd.client import MemorydClient
 from memoryd.domain.names import Scope
 from memoryd.errors import MemorydError
+from memoryd.generations.parts import Parts
 from memoryd.server.lifecycle import Server
 from memoryd.server.probe import health
 from memoryd.server.settings import ServerSettings
@@ -143,7 +144,7 @@ async def _search(client: MemorydClient, stream: Stream, outcome: Outcome) -> No
         await asyncio.sleep(_SEARCH_EVERY)
 
 
-async def _rest(engines: Engines, client: MemorydClient, folder: Path, stream: Stream) -> Counts:
+async def _rest(engines: Parts, client: MemorydClient, folder: Path, stream: Stream) -> Counts:
     """Wait until nothing differs, or for so long that something never will."""
     end = time.monotonic() + _SETTLED_WITHIN
     scope = next(scope for scope in await engines.manifest.scopes() if scope.tenant.startswith(_SCOPE.tenant))
@@ -178,9 +179,10 @@ async def _deployment(folder: Path) -> AsyncIterator[tuple[Cluster, list[ServerP
 
 
 @asynccontextmanager
-async def _engines(cluster: Cluster) -> AsyncIterator[Engines]:
+async def _engines(cluster: Cluster) -> AsyncIterator[Parts]:
     """Open the engines as a process of the deployment does."""
     with mock.patch.dict("os.environ", cluster.environment(), clear=True):
         settings = EngineSettings()
     async with Server(settings.grpc) as server, AsyncExitStack() as stack:
-        yield await open_engines(settings, "chaos", server, stack)
+        engines = await open_engines(settings, "chaos", server, stack, consumer="indexer")
+        yield await engines.open_current(stack)

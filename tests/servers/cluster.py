@@ -101,6 +101,10 @@ class Cluster:
         """Make a process of the workspace service, not yet started."""
         return self._process("workspace", f"127.0.0.1:{free_port()}", {"MEMORYD_WORKSPACES": workspaces})
 
+    def embedder(self, address: str, model: Path) -> ServerProcess:
+        """Make one more process of the embedder, with a model of its own, not yet started."""
+        return self._process("embedder", address, {"MEMORYD_EMBEDDER_MODEL_DIR": str(model)})
+
     def environment(self) -> dict[str, str]:
         """What all processes have in their environment."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMORYD_")}

@@ -36,7 +36,7 @@ class Remote:
     def __init__(self, name: Name, settings: ClientSettings, credentials: ServiceCredentialSettings) -> None:
         """Prepare a channel in the running event loop. Raises ConfigError for an address or certificates of no use."""
         address = settings.address(name)
-        self.where = f"the {name} service at {address}"
+        self.where = f"the {name.replace('_', ' ')} service at {address}"
         self.settings = settings
         self._metadata = credentials.metadata
         self._answered = True

@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memoryd.errors import ConfigError
 
-Name = Literal["embedder", "search", "indexer"]
+Name = Literal["embedder", "next_embedder", "search", "indexer"]
 
 _ADDRESS = re.compile(r"(?:dns:///)?(?:\[[0-9a-fA-F:.]+\]|[^\s:/,\[\]]+):[0-9]{1,5}|unix:\S+|ipv[46]:\S+")
 _WHERE = "HOST:PORT (each address of the name is a replica: in Kubernetes a headless Service), or unix:PATH."
@@ -23,6 +23,11 @@ class ClientSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="MEMORYD_CLIENT_", frozen=True)
 
     embedder: str = Field(default="", description=f"The embedder: {_WHERE}")
+    next_embedder: str = Field(
+        default="",
+        description="The embedder of the model that is to come, beside the one that still answers; empty: none. When "
+        "searches use its index, name it in MEMORYD_CLIENT_EMBEDDER, and leave this out.",
+    )
     search: str = Field(default="", description=f"The search service: {_WHERE}")
     indexer: str = Field(default="", description=f"The indexer: {_WHERE}")
     timeout: PositiveFloat = Field(default=5.0, description="Deadline of a call whose caller sets none.")
@@ -35,7 +40,7 @@ class ClientSettings(BaseSettings):
     )
     keepalive_timeout: PositiveFloat = Field(default=5.0, description="A probe without answer for so long ends it.")
 
-    @field_validator("embedder", "search", "indexer")
+    @field_validator("embedder", "next_embedder", "search", "indexer")
     @classmethod
     def _well_formed(cls, address: str) -> str:
         if address and not _ADDRESS.fullmatch(address):

@@ -53,13 +53,20 @@ class Bucket:
         self._name, self._replicas = name, replicas
         self._prefix = f"$KV.{name}."
 
-    async def ensure(self) -> Extent:
-        """Create the bucket where it does not exist."""
+    async def exists(self) -> bool:
+        """Whether there is such a bucket."""
         try:
-            return await self.extent()
+            await self.extent()
         except RefusedError as error:
             if error.code != STREAM_NOT_FOUND:
                 raise
+            return False
+        return True
+
+    async def ensure(self) -> Extent:
+        """Create the bucket where it does not exist."""
+        if await self.exists():
+            return await self.extent()
         try:
             async with self.connection.answering():
                 await self.connection.js.create_key_value(bucket=self._name, history=1, replicas=self._replicas)

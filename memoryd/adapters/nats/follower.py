@@ -57,10 +57,10 @@ class Follower:
 
     async def stop(self) -> None:
         """Follow no more."""
-        if self._task is not None:
+        while self._task is not None and not self._task.done():
+            # Again and again: before Python 3.12 `wait_for`, which the client uses, can swallow a cancellation.
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait({self._task}, timeout=_PAUSE)
 
     def restart(self) -> None:
         """Begin the copy anew."""

@@ -68,11 +68,15 @@ class NatsManifest:
     @classmethod
     async def open(cls, connection: NatsConnection, prefix: str, generation: str, *, replicas: int = 1) -> NatsManifest:
         """Open or create the manifest of a generation; its bucket's name begins with `prefix`."""
-        name = names.token("bucket", f"{prefix}-manifest-{generation}")
-        manifest = cls(Bucket(connection, name, replicas=replicas))
+        manifest = cls(Bucket(connection, _bucket_name(prefix, generation), replicas=replicas))
         await manifest._ready()
         manifest._follower.start()
         return manifest
+
+    @classmethod
+    async def erase(cls, connection: NatsConnection, prefix: str, generation: str) -> None:
+        """Remove the manifest of a generation that nobody has open; nothing where there is none."""
+        await Bucket(connection, _bucket_name(prefix, generation)).remove()
 
     async def outline(self, key: FileKey) -> Outline | None:
         """Read a file's outline, fresh."""
@@ -125,11 +129,13 @@ class NatsManifest:
     async def newest(self) -> Revision | None:
         """Read the newest revision that any outline shows, for the file log. Reads one header for every file."""
         await self._ready()
-        newest: Revision | None = None
-        async for entry in self._bucket.read(names.EVERY_FILE, headers_only=True):
-            revision = Revision.parse(entry.headers[REVISION])
-            newest = max(newest or revision, revision)
-        return newest
+        return await _newest(self._bucket)
+
+    @classmethod
+    async def newest_in(cls, connection: NatsConnection, prefix: str, generation: str) -> Revision | None:
+        """Read the newest revision of a generation that is not open here; None where it has no manifest yet."""
+        bucket = Bucket(connection, _bucket_name(prefix, generation))
+        return await _newest(bucket) if await bucket.exists() else None
 
     async def close(self) -> None:
         """Follow no more. The connection stays open."""
@@ -174,3 +180,15 @@ class NatsManifest:
                 copy.take(read_outline(scope, entry.data, entry.sequence))
             copy.complete = True
         return copy
+
+
+async def _newest(bucket: Bucket) -> Revision | None:
+    newest: Revision | None = None
+    async for entry in bucket.read(names.EVERY_FILE, headers_only=True):
+        revision = Revision.parse(entry.headers[REVISION])
+        newest = max(newest or revision, revision)
+    return newest
+
+
+def _bucket_name(prefix: str, generation: str) -> str:
+    return names.token("bucket", f"{prefix}-manifest-{generation}")

@@ -167,3 +167,16 @@ class OpenSearchTextStore:
                 raise InvalidInputError(f"OpenSearch refuses chunk {item['_id']} for its content: its log says why")
             if operation != "delete" or item["status"] != HTTPStatus.NOT_FOUND:
                 raise failure(self._settings, item["status"])
+
+
+async def drop_indexes(settings: OpenSearchSettings, name: str) -> None:
+    """Remove all indexes whose names begin with a generation's; nothing where there is none."""
+    client = connect(settings)
+    try:
+        with translated(settings):
+            # By their names: a server may refuse to delete by pattern.
+            found = await client.indices.get(index=f"{name}.*", allow_no_indices=True)
+            for index in found:
+                await client.indices.delete(index=index, ignore_unavailable=True)
+    finally:
+        await client.close()

@@ -183,3 +183,14 @@ class QdrantVectorStore:
 
 def _with_ids(scope: Scope, ids: Sequence[str]) -> models.Filter:
     return models.Filter(must=[*in_scope(scope), models.HasIdCondition(has_id=list(ids))])
+
+
+async def drop_vectors(settings: QdrantSettings, collection: str) -> None:
+    """Remove a collection with all that it holds; nothing where there is none."""
+    client = connect(settings)
+    try:
+        with translated(settings):
+            if await client.collection_exists(collection):
+                await client.delete_collection(collection, timeout=settings.timeout)
+    finally:
+        await client.close()
