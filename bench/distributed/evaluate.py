@@ -37,8 +37,9 @@ def main(
     """Evaluate sets in six processes: each set is a tenant of its own, as it is an index of its own in standalone."""
     configure(LogSettings(level="warning"))
     modes = mode or [Mode.TEXT, Mode.VECTOR, Mode.HYBRID]
+    plan = Plan.of(save=save, compare=compare, gate=gate, as_json=as_json)
     reports = asyncio.run(_run([load_or_make(folder) for folder in folders], modes, concurrency))
-    raise typer.Exit(finish(reports, Plan(save=save, compare=compare, gate=gate, as_json=as_json)))
+    raise typer.Exit(finish(reports, plan))
 
 
 async def _run(sets: list[RetrievalSet], modes: list[Mode], concurrency: int) -> Reports:

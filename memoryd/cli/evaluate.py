@@ -72,7 +72,7 @@ def evaluate(  # noqa: PLR0913  (one parameter an option)
         for data in sets:
             write(data, write_to)
         return
-    plan = Plan(save=save, compare=compare, gate=gate, as_json=as_json)
+    plan = Plan.of(save=save, compare=compare, gate=gate, as_json=as_json)
     modes = mode or [Mode.TEXT, Mode.VECTOR, Mode.HYBRID]
     with tempfile.TemporaryDirectory(prefix="memoryd-eval-") as temporary, bar(err) as progress:
 

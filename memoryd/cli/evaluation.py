@@ -13,27 +13,43 @@ from rich.table import Table
 
 from memoryd.cli.output import err, out, print_json
 from memoryd.domain.queries import Mode
+from memoryd.errors import InvalidInputError
 from memoryd.evaluation.abstention import KEPT
-from memoryd.evaluation.comparison import POOLED, Comparison, load, of_modes, save, values_of, with_saved
+from memoryd.evaluation.comparison import POOLED, Comparison, Run, load, of_modes, save, values_of, with_saved
 from memoryd.evaluation.evaluate import Reports
 from memoryd.evaluation.report import NDCG, Mean, ModeReport
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do with the figures; `save`, `compare` and `gate` are files of runs."""
+    """What to do with the figures.
+
+    Attributes:
+        save: where to write the run.
+        saved: earlier runs to compare with, by their files.
+        gate: the file of the run that must not be lost against.
+        as_json: print JSON.
+    """
 
     save: Path | None
-    compare: Path | None
+    saved: Mapping[Path, Run]
     gate: Path | None
     as_json: bool
+
+    @classmethod
+    def of(cls, *, save: Path | None, compare: Path | None, gate: Path | None, as_json: bool) -> Plan:
+        """Read the earlier runs, before the long work. Raises InvalidInputError where a file is of no use."""
+        if save and not save.resolve().parent.is_dir():
+            raise InvalidInputError(f"{save} can't be written: its folder does not exist", path=str(save))
+        return cls(save, {path: load(path) for path in (compare, gate) if path}, gate, as_json)
 
 
 def finish(reports: Reports, plan: Plan) -> int:
     """Print the figures, save them, compare them; the exit code."""
     run = values_of(reports)
-    saved = {path: load(path) for path in (plan.compare, plan.gate) if path}
-    compared = {path: with_saved(before, run) for path, before in saved.items()}
+    if plan.save:
+        save(run, plan.save)
+    compared = {path: with_saved(before, run) for path, before in plan.saved.items()}
     modes = of_modes(run)
     pooled = _pooled(reports) if len(reports) > 1 else {}
     if plan.as_json:
@@ -50,8 +66,6 @@ def finish(reports: Reports, plan: Plan) -> int:
         )
     else:
         _print(reports, pooled, modes, compared)
-    if plan.save:
-        save(run, plan.save)
     lost = [item for item in compared[plan.gate] if item.what == POOLED and item.verdict == "loss"] if plan.gate else []
     for item in lost:
         line = f"{item.after}: nDCG@10 fell from {item.mean_before:.3f} to {item.mean_after:.3f} over {item.n} queries"

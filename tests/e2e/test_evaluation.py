@@ -44,6 +44,8 @@ async def test_a_set_with_what_no_agent_would_write(tmp_path: Path) -> None:
     assert better["ndcg@10"]["odd"]["hybrid"] == {"q1": 1.0, "q2": 1.0, "q4": 1.0}
     absent = await command(data, "eval", tmp_path / "absent")
     assert (absent.code, "absent does not exist" in absent.err) == (2, True), absent.err
+    other = await command(data, "eval", folder, "--gate", folder / "qrels.tsv")
+    assert (other.code, "qrels.tsv is no run" in other.err) == (2, True), other.err
 
 
 async def test_the_gate_and_a_server_that_holds_the_set(tmp_path: Path) -> None:
