@@ -69,7 +69,9 @@ class Repairer:
         failures = 0
         whole = 0.0
         while True:
-            self._settler.store_lost.clear()
+            if self._settler.store_lost.is_set():  # as a write, a search for vectors or a look here has found
+                self._settler.store_lost.clear()
+                whole = 0.0
             try:
                 if time.monotonic() >= whole:
                     await self._everything()
@@ -85,7 +87,6 @@ class Repairer:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.glance_interval):
                     await self._settler.store_lost.wait()
-                    whole = 0.0
 
     async def _everything(self) -> None:
         for store in self._stores:
