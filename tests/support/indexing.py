@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
@@ -16,17 +16,13 @@ from memoryd.domain.chunking import Limits, chunk_markdown
 from memoryd.domain.chunks import Chunk
 from memoryd.domain.files import FileKey, FileState, Problem, Revision
 from memoryd.domain.names import Scope
-from memoryd.domain.outlines import Outline, WorkspaceView
-from memoryd.domain.purges import PurgeOrder
-from memoryd.domain.queries import MAX_RESULTS, Chat, SearchAnswer, SearchQuery
-from memoryd.errors import MemorydError
+from memoryd.domain.outlines import Outline
+from memoryd.domain.queries import Chat
 from memoryd.ports import ChunkStore, FileLog, Filter, IndexStatus, Manifest, QueryTerm, TextStore, VectorStore
 from services.indexer.metrics import IndexerMetrics
-from services.indexer.repair.purge import Purger
 from services.indexer.service import Indexer
 from services.indexer.settings import IndexerSettings
-from services.search.service import SearchService
-from services.search.settings import SearchSettings
+from tests.support.asking import COMMON, Asker
 from tests.support.fakes import (
     FakeEmbedder,
     FakeTokenizer,
@@ -39,7 +35,6 @@ from tests.support.fakes import (
 from tests.support.gate import Gate, Gated
 
 SCOPE = Scope("acme", "garden")
-COMMON = "alpha"  # a word that every section of the tests' files holds, so that the text leg finds all of them
 CHUNK_TOKENS = 16
 ALL = 10_000  # as far as OpenSearch goes
 
@@ -71,32 +66,6 @@ class Found:
     private: bool
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the search service answered, the outlines that it went by, and what had been purged when it began."""
-
-    answer: SearchAnswer
-    view: WorkspaceView
-    chat: Chat
-    purged: dict[str, Revision]
-
-
-class _Noting:
-    """A manifest that notes the view which it gave last."""
-
-    def __init__(self, manifest: Any) -> None:  # noqa: ANN401  (gated)
-        self._manifest = manifest
-        self.noted = WorkspaceView(0)
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  (whatever the port has)
-        return getattr(self._manifest, name)
-
-    async def view(self, scope: Scope) -> WorkspaceView:
-        """Give it, and note it."""
-        self.noted = await self._manifest.view(scope)
-        return self.noted
-
-
 class World:
     """Engines, replicas, the history of the files, and what must hold."""
 
@@ -118,9 +87,7 @@ class World:
         self.history: dict[tuple[str, Revision], FileState] = {}
         self.last: dict[str, Revision] = {}
         self.clock_offset = 0.0
-        self.purged: dict[str, Revision] = {}
         self._highest: dict[str, Revision] = {}
-        self._searching: tuple[SearchService, _Noting] | None = None
         self.owner: Any = None  # a `Workspace`, where the test needs one
 
     async def write(self, path: str, text: str, *, private: bool = False, live: bool = True) -> Revision:
@@ -240,81 +207,6 @@ class World:
                 found.append(Found(chunk.key.path, self._shown(outline.key, outline), *lines, chunk, outline.private))
         return found
 
-    async def ask(self, actor: str = "search", chat: Chat = Chat.DIRECT) -> Asked:
-        """Ask the search service for all that there is."""
-        purged = dict(self.purged)
-        query = SearchQuery(COMMON, max_results=MAX_RESULTS, min_score=0.0, chat=chat)
-        service, manifest = self._search_service(actor)
-        return Asked(await service.search(self.scope, query, timeout=1e6), manifest.noted, chat, purged)
-
-    def _search_service(self, actor: str) -> tuple[SearchService, _Noting]:
-        """Give the search service, the same one always: it keeps answers."""
-        if self._searching is None:
-            ports = self.ports(actor)
-            manifest = _Noting(ports["manifest"])
-            service = SearchService(
-                embedder=FakeEmbedder(),
-                vectors=ports["vectors"],
-                texts=ports["texts"],
-                manifest=cast("Manifest", manifest),
-                log=ports["log"],
-                consumer=self.settings.consumer,
-                settings=SearchSettings(),
-            )
-            self._searching = service, manifest
-        return self._searching
-
-    async def purge(self, path: str) -> None:
-        """Purge a file that was deleted, and remember it where the receipt says that it is verified."""
-        ports, revision = self.ports("purge"), self.last[path]
-        purger = Purger(
-            log=ports["log"],
-            manifest=ports["manifest"],
-            stores=(ports["vectors"], ports["texts"]),
-            workspace=None,
-            settings=self.settings,
-            forget=lambda: self._search_service("search")[0].forget(self.scope),
-        )
-        try:
-            receipt = await purger.purge(PurgeOrder(self.scope.tenant, self.scope.workspace, path), timeout=60.0)
-        except MemorydError:  # a call failed, or the file has come back
-            return
-        if receipt.verified:
-            self.purged[path] = revision
-
-    async def check_p2(self) -> None:
-        """P2: no store holds what was purged."""
-        for store in (self.engines.vectors, self.engines.texts) if self.purged else ():
-            async for page in store.scan(self.scope):
-                for chunk in page:
-                    purged = self.purged.get(chunk.path)
-                    assert purged is None or chunk.birth > purged, "P2: a store holds purged text after the receipt"
-
-    def check_asked(self, asked: Asked) -> None:
-        """S1 and C1 of an answer: one revision a file, its lines and flags; and all of it, where both legs ran."""
-        revisions: dict[str, set[Revision]] = {}
-        for result in asked.answer.results:
-            revisions.setdefault(result.path, set()).add(result.revision)
-            shown = [
-                state
-                for (path, revision), state in self.history.items()
-                if path == result.path and state.hash == result.file_hash and revision <= result.revision
-            ]
-            assert shown, f"S1: no revision of {result.path} was like this"
-            lines = (shown[-1].content or b"").decode().split("\n")
-            assert "\n".join(lines[result.start_line - 1 : result.end_line]) == result.snippet, "S1: wrong lines"
-            purged = asked.purged.get(result.path)
-            assert purged is None or result.revision > purged, "P1: purged text after the receipt"
-            is_private = self.history[result.path, result.revision].private
-            assert asked.chat is Chat.DIRECT or not is_private, "S1: a private file in a group"
-        assert all(len(each) == 1 for each in revisions.values()), "S1: two revisions of one file"
-        if asked.chat is Chat.DIRECT and not asked.answer.degraded:
-            found = Counter((result.path, result.start_line) for result in asked.answer.results)
-            listed = Counter(
-                (path, each.start_line) for path, outline in asked.view.outlines.items() for each in outline.chunks
-            )
-            assert found == listed or listed.total() > MAX_RESULTS, "C1: not all that the outlines list was found"
-
     def _shown(self, key: FileKey, outline: Outline) -> Revision:
         """Tell which revision's text an outline shows: where the newest was set aside, the last one indexed before."""
         if outline.problem is None:
@@ -371,8 +263,9 @@ class World:
         await self.check_s2_s3()
         await self.check_l1()
         self.check_s1(await self.search())
-        self.check_asked(await self.ask())
-        self.check_asked(await self.ask(chat=Chat.GROUP))
+        asker = Asker(self)
+        for chat in Chat.DIRECT, Chat.GROUP:
+            asker.check(await asker.ask(chat))
 
     def written(self) -> int:
         """Count the chunks that were written to the stores, both taken together."""

@@ -9,9 +9,10 @@ import pytest
 from memoryd.domain.chunks import Chunk
 from memoryd.errors import UnavailableError
 from memoryd.ports import Filter
+from tests.support.asking import COMMON
 from tests.support.fakes import vector_of
 from tests.support.gate import Outcome
-from tests.support.indexing import ALL, COMMON, SCOPE, World, ids, section, until_waiting
+from tests.support.indexing import ALL, SCOPE, World, ids, section, until_waiting
 
 MANY = "\n".join(section(f"plant {number}") for number in range(200))
 

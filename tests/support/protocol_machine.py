@@ -31,8 +31,9 @@ from memoryd.domain.names import Scope
 from memoryd.domain.queries import Chat
 from memoryd.errors import UnavailableError
 from services.indexer.prepare import Preparer
+from tests.support.asking import Asked, Asker
 from tests.support.gate import Outcome, Waiting
-from tests.support.indexing import Asked, Engines, World, section
+from tests.support.indexing import Engines, World, section
 
 T = TypeVar("T")
 OpenEngines = Callable[[AsyncExitStack], Awaitable[Engines]]
@@ -89,6 +90,7 @@ class ProtocolMachine(RuleBasedStateMachine):
         self.searching: asyncio.Task[Asked] | None = None
         self.purging: asyncio.Task[None] | None = None
         self.world: World = self.run(self.begin())
+        self.asker = Asker(self.world)
 
     def run(self, what: Awaitable[T]) -> T:
         """Run in the engines' event loop."""
@@ -191,7 +193,7 @@ class ProtocolMachine(RuleBasedStateMachine):
             self.run(self.begin_purge(path))
 
     async def begin_purge(self, path: str) -> None:
-        self.purging = asyncio.create_task(self.world.purge(path))
+        self.purging = asyncio.create_task(self.asker.purge(path))
         await self.world.gate.quiet()
 
     @precondition(lambda self: self.searching is None)
@@ -200,7 +202,7 @@ class ProtocolMachine(RuleBasedStateMachine):
         self.run(self.begin_search(chat))
 
     async def begin_search(self, chat: Chat) -> None:
-        self.searching = asyncio.create_task(self.world.ask(chat=chat))
+        self.searching = asyncio.create_task(self.asker.ask(chat))
         await self.world.gate.quiet()
 
     async def check_search(self) -> None:
@@ -211,12 +213,12 @@ class ProtocolMachine(RuleBasedStateMachine):
                 asked = await searching
             except UnavailableError:
                 return
-            self.world.check_asked(asked)
+            self.asker.check(asked)
 
     @invariant()
     def s2_s3_p2(self) -> None:
         self.run(self.world.check_s2_s3())
-        self.run(self.world.check_p2())
+        self.run(self.asker.check_stores())
 
     def teardown(self) -> None:
         try:
@@ -238,7 +240,7 @@ class ProtocolMachine(RuleBasedStateMachine):
         if self.purging is not None:
             await self.purging
         await self.world.check_rest()
-        await self.world.check_p2()
+        await self.asker.check_stores()
 
 
 def check_protocol(open_engines: OpenEngines, *, examples: int, steps: int) -> None:
