@@ -112,9 +112,7 @@ class Asker:
             forget=lambda: self._service()[0].forget(self._world.scope),
         )
         try:
-            receipt = await purger.purge(
-                PurgeOrder(self._world.scope.tenant, self._world.scope.workspace, path), timeout=60.0
-            )
+            receipt = await purger.purge(PurgeOrder(scope.tenant, scope.workspace, path), timeout=60.0)
         except MemorydError:  # a call failed, or the file has come back
             return
         if receipt.verified:

@@ -127,14 +127,20 @@ class Purger:
         return {path: logged for path, logged in ended.items() if logged is not None}
 
     async def _end_file(self, key: FileKey, order: PurgeOrder) -> LoggedFile | None:
-        logged = await self._log.get(key)
-        if logged is None and await self._manifest.outline(key) is None and not order.block:
-            return None
         if order.block:
             return await self._put_end(key, blocked_state, keep_block=True)
-        if logged is not None and not logged.state.deleted and not _is_blocked(logged):
-            await self._refuse_present(key)
-        return await self._put_end(key, _deletion, keep_block=True)
+        for _ in range(_ATTEMPTS):
+            logged = await self._log.get(key)
+            if logged is not None and (logged.state.deleted or _is_blocked(logged)):
+                return logged
+            if logged is not None:
+                await self._refuse_present(key)  # else its owner has just put the deletion
+            elif await self._manifest.outline(key) is None:
+                return None
+            else:  # the log was lost; nothing that its owner puts meanwhile is overwritten
+                with suppress(ConflictError):
+                    await self._log.put(_deletion(key), expected=None, live=True)
+        raise ConflictError(f"{key.path} of {key.scope} is being put again and again: stop its owner, then purge again")
 
     async def _refuse_present(self, key: FileKey) -> None:
         """Raise PreconditionFailedError unless the file's owner finds that it is gone."""

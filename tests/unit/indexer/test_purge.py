@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from memoryd.domain.chunks import Chunk
-from memoryd.domain.files import FileKey, Problem, Revision, Source
+from memoryd.domain.files import FileKey, LoggedFile, Problem, Revision, Source
 from memoryd.domain.names import Scope
 from memoryd.domain.purges import PurgedFile, PurgeOrder, PurgeReceipt
 from memoryd.errors import NotFoundError, PreconditionFailedError
@@ -169,3 +169,26 @@ async def test_a_busy_indexer_is_waited_for_no_longer_than_asked(world: World) -
     await world.delete(PATH)
     receipt = await replica.purge(FILE, timeout=0.05)
     assert (receipt.files, receipt.verified) == ((), False)
+
+
+async def test_a_file_that_comes_back_meanwhile_is_not_overwritten(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await indexed(world)
+    await world.delete(PATH)
+    await world.idle()
+    get, back = world.engines.log.get, section("it is back")
+
+    async def get_and_come_back(key: FileKey) -> LoggedFile | None:
+        logged = await get(key)
+        if logged is not None and logged.state.deleted:
+            await world.write(PATH, back)
+        return logged
+
+    monkeypatch.setattr(world.engines.log, "get", get_and_come_back)
+    await at_last(world, replica, FILE)
+    await world.idle()
+    logged = await get(FileKey(SCOPE, PATH))
+    assert logged is not None
+    assert logged.state.content == back.encode()
+    assert await world.search()
