@@ -20,9 +20,9 @@ class Raw:
 
     def __init__(self, settings: EmbedderSettings) -> None:
         self.engine = load_engine(settings)
-        self._budget = settings.batch_tokens
+        self._budget = settings.batch
         self._nice = settings.bulk_nice
-        self._threads = settings.bulk_threads or len(os.sched_getaffinity(0))
+        self._threads = settings.threads
 
     def rate(self, texts: Sequence[str]) -> float:
         """Embed texts once; tokens a second. They are tokenised before the clock starts."""

@@ -298,6 +298,9 @@ class InfoResponse(_message.Message):
     RERANK_FIELD_NUMBER: _builtins.int
     SKETCHES_FIELD_NUMBER: _builtins.int
     MAX_REQUEST_BYTES_FIELD_NUMBER: _builtins.int
+    LANES_FIELD_NUMBER: _builtins.int
+    QUERY_PROMPT_FIELD_NUMBER: _builtins.int
+    PASSAGE_PROMPT_FIELD_NUMBER: _builtins.int
     unrelated_cosine: _builtins.float
     """Typical cosine of unrelated texts under this model."""
     related_cosine: _builtins.float
@@ -310,8 +313,16 @@ class InfoResponse(_message.Message):
     """Whether token sketches are served."""
     max_request_bytes: _builtins.int
     """Bytes that one request may have; the server's transport refuses a larger one with RESOURCE_EXHAUSTED."""
+    query_prompt: _builtins.str
+    """Stands before every query."""
+    passage_prompt: _builtins.str
+    """Stands before every passage."""
     @_builtins.property
     def model(self) -> _common_pb2.Model: ...
+    @_builtins.property
+    def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneStatus]:
+        """The queues, as they are now."""
+
     def __init__(
         self,
         *,
@@ -322,14 +333,51 @@ class InfoResponse(_message.Message):
         rerank: _builtins.bool = ...,
         sketches: _builtins.bool = ...,
         max_request_bytes: _builtins.int = ...,
+        lanes: _abc.Iterable[Global___LaneStatus] | None = ...,
+        query_prompt: _builtins.str = ...,
+        passage_prompt: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_request_bytes", b"max_request_bytes", "max_texts", b"max_texts", "model", b"model", "related_cosine", b"related_cosine", "rerank", b"rerank", "sketches", b"sketches", "unrelated_cosine", b"unrelated_cosine"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lanes", b"lanes", "max_request_bytes", b"max_request_bytes", "max_texts", b"max_texts", "model", b"model", "passage_prompt", b"passage_prompt", "query_prompt", b"query_prompt", "related_cosine", b"related_cosine", "rerank", b"rerank", "sketches", b"sketches", "unrelated_cosine", b"unrelated_cosine"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InfoResponse: _TypeAlias = InfoResponse  # noqa: Y015
+
+@_typing.final
+class LaneStatus(_message.Message):
+    """A queue of the embedder."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    RESERVED_TOKENS_FIELD_NUMBER: _builtins.int
+    MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    TOKENS_PER_SECOND_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """"query", "bulk" or "rerank"."""
+    reserved_tokens: _builtins.int
+    """Tokens of the calls in it, about."""
+    max_tokens: _builtins.int
+    """Tokens that it takes; what comes then is refused with RESOURCE_EXHAUSTED."""
+    tokens_per_second: _builtins.float
+    """Tokens a second, as its last batches show; 0 where nothing is known yet."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        reserved_tokens: _builtins.int = ...,
+        max_tokens: _builtins.int = ...,
+        tokens_per_second: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_tokens", b"max_tokens", "name", b"name", "reserved_tokens", b"reserved_tokens", "tokens_per_second", b"tokens_per_second"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LaneStatus: _TypeAlias = LaneStatus  # noqa: Y015
 
 @_typing.final
 class TokenizerRequest(_message.Message):

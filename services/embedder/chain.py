@@ -15,7 +15,7 @@ from memoryd.models.tokenizer import ModelTokenizer
 from memoryd.ports import Embeddings, Lane, TextKind
 from services.embedder.metrics import EmbedderMetrics
 from services.embedder.remote.service import RemoteEmbedder
-from services.embedder.served import ServedEmbedder
+from services.embedder.served import LaneStatus, ServedEmbedder
 from services.embedder.stream import Streaming
 
 # Short and long, several scripts: two models that agree on these to four digits are one.
@@ -43,6 +43,10 @@ class Chain(Streaming):
     async def info(self) -> ModelInfo:
         """Describe the local model."""
         return await self._local.info()
+
+    def lanes(self) -> Sequence[LaneStatus]:
+        """Tell how full the local queues are."""
+        return self._local.lanes()
 
     async def tokenizer(self) -> ModelTokenizer:
         """Give the local model's tokenizer."""

@@ -83,7 +83,9 @@ def load_engine(settings: EmbedderSettings) -> Engine:
     if settings.engine == "onnx":
         from services.embedder.engines.onnx import OnnxEngine  # noqa: PLC0415  (each engine loads its own runtime)
 
-        return OnnxEngine.load(settings.model_dir or default_folder(find_spec(settings.model), settings.variant))
+        return OnnxEngine.load(
+            settings.model_dir or default_folder(find_spec(settings.model), settings.variant), settings.device
+        )
     from services.embedder.engines.sentence_transformers import SentenceTransformersEngine  # noqa: PLC0415
 
     return SentenceTransformersEngine.load(settings)

@@ -41,6 +41,11 @@ class Lane:
         return self._reserved
 
     @property
+    def limit(self) -> int:
+        """Tokens that it takes."""
+        return self._queue_tokens
+
+    @property
     def waiting(self) -> int:
         """Texts that wait for a batch."""
         return len(self._waiting)

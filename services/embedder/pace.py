@@ -19,7 +19,12 @@ class Pace:
             sums = self._sums
             self._sums = sums[0] * _KEPT + tokens, sums[1] * _KEPT + seconds
 
+    @property
+    def rate(self) -> float:
+        """Tokens a second of all threads; 0 where nothing is known yet."""
+        done, spent = self._sums
+        return done / spent * self._threads if spent else 0.0
+
     def seconds(self, tokens: int) -> float:
         """Foresee how long tokens take; 0 where nothing is known yet."""
-        done, spent = self._sums
-        return tokens * spent / done / self._threads if done else 0.0
+        return tokens / self.rate if self.rate else 0.0

@@ -117,7 +117,7 @@ class EmbedderServicer(embedder_pb2_grpc.EmbedderServiceServicer):
 
     async def Info(self, request: embedder_pb2.InfoRequest, context: _Context) -> embedder_pb2.InfoResponse:
         """Describe the model."""
-        model = await self._service.info()
+        model, tokenizer = await self._service.info(), await self._service.tokenizer()
         return embedder_pb2.InfoResponse(
             model=model_to(model),
             unrelated_cosine=model.unrelated,
@@ -126,6 +126,14 @@ class EmbedderServicer(embedder_pb2_grpc.EmbedderServiceServicer):
             rerank=model.reranks,
             sketches=model.sketches,
             max_request_bytes=self._max_request_bytes,
+            lanes=[
+                embedder_pb2.LaneStatus(
+                    name=lane.name, reserved_tokens=lane.reserved, max_tokens=lane.limit, tokens_per_second=lane.pace
+                )
+                for lane in self._service.lanes()
+            ],
+            query_prompt=tokenizer.prompt(TextKind.QUERY),
+            passage_prompt=tokenizer.prompt(TextKind.PASSAGE),
         )
 
     async def Tokenizer(

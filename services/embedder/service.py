@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from services.embedder.metrics import EmbedderMetrics, process_metrics
 from services.embedder.requests import Request, TokenIds
 from services.embedder.rerank import NAME as RERANK
 from services.embedder.rerank import RerankQueue
+from services.embedder.served import LaneStatus
 from services.embedder.settings import EmbedderSettings
 from services.embedder.sketching import Sketch, Sketcher
 from services.embedder.stream import Streaming
@@ -55,17 +55,16 @@ class EmbedderService(Streaming):
         mean = engine.token_mean
         self._sketcher = None if mean is None else Sketcher(engine.tokenizer, mean)
         self._metrics = metrics or process_metrics()
-        threads = {Lane.QUERY: 1, Lane.BULK: settings.bulk_threads or _cores()}
+        threads = {Lane.QUERY: 1, Lane.BULK: settings.threads}
         self._queues = {
-            lane: Queue(
-                lane, batch_tokens=settings.batch_tokens, queue_tokens=settings.queue_tokens, threads=threads[lane]
-            )
+            lane: Queue(lane, batch_tokens=settings.batch, queue_tokens=settings.queue_tokens, threads=threads[lane])
             for lane in Lane
         }
         self._rerank = RerankQueue(reranker, settings, self._metrics, threads=threads[Lane.BULK]) if reranker else None
         queues: dict[str, Queue] = {lane.value: queue for lane, queue in self._queues.items()}
         if self._rerank is not None:
             queues[RERANK] = self._rerank.lane
+        self._all_queues = tuple(queues.values())
         for lane, queue in queues.items():
             self._metrics.reserved.labels(lane).set_function(partial(getattr, queue, "reserved"))
             self._metrics.waiting.labels(lane).set_function(partial(getattr, queue, "waiting"))
@@ -96,6 +95,10 @@ class EmbedderService(Streaming):
     async def info(self) -> ModelInfo:
         """Describe the model."""
         return replace(self._engine.info, reranks=self._rerank is not None)
+
+    def lanes(self) -> Sequence[LaneStatus]:
+        """Tell how full the queues are."""
+        return [LaneStatus(queue.name, queue.reserved, queue.limit, queue.pace.rate) for queue in self._all_queues]
 
     async def tokenizer(self) -> ModelTokenizer:
         """Give the model's tokenizer."""
@@ -204,7 +207,3 @@ class EmbedderService(Streaming):
                     f"text {index} has {len(each)} tokens with its prompt, the model's window is {window}: split it",
                     index=str(index),
                 )
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))  # a container may be bound to fewer than there are

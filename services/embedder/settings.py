@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -10,6 +11,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memoryd.models.spec import DEFAULT_MODEL, Variant
 from services.embedder.remote.settings import OpenAISettings
+
+_CPU_BATCH, _GPU_BATCH = 512, 16_384  # tokens
 
 
 class EmbedderSettings(BaseSettings):
@@ -58,17 +61,31 @@ class EmbedderSettings(BaseSettings):
         le=1,
         description="sentence-transformers: typical cosine of a question and its answer; default likewise, else .7.",
     )
-    device: str = Field(default="cpu", description="sentence-transformers: cpu, cuda, cuda:1, …")
+    device: str = Field(
+        default="cpu",
+        pattern=r"^(cpu|mps|cuda(:[0-9]+)?)$",
+        description="cpu, cuda, cuda:1, … (onnx: needs onnxruntime-gpu in place of onnxruntime; sentence-transformers "
+        "also takes mps).",
+    )
+    precision: Literal["fp32", "fp16", "bf16"] = Field(
+        default="fp32",
+        description="sentence-transformers: of weights and activations; a GPU is twice as fast with fp16 or bf16. "
+        "Another precision is another model.",
+    )
     cross_encoder: str = Field(
         default="", description="A hub model or local folder that Rerank runs (extra `torch`); empty: none."
     )
-    bulk_threads: NonNegativeInt = Field(default=0, description="Threads of the bulk lane; 0: one a core.")
+    bulk_threads: NonNegativeInt = Field(
+        default=0, description="Threads of the bulk lane; 0: one a core, or 2 where a GPU computes."
+    )
     bulk_nice: int = Field(
         default=10, ge=0, le=19, description="How far bulk threads give way to all others, queries first (Linux)."
     )
     # On one thread (41,745 tokens): 256: 3,850 tokens/s; 512: 3,700; 1,024: 3,490; 2,048: 3,090; 4,096: 2,790, and
     # each doubling takes more memory. Below 512 the fixed cost of a batch would show with faster models.
-    batch_tokens: PositiveInt = Field(default=512, description="Most tokens of a batch, padding included.")
+    batch_tokens: NonNegativeInt = Field(
+        default=0, description="Most tokens of a batch, padding included; 0: 512, or 16,384 where a GPU computes."
+    )
     queue_tokens: PositiveInt = Field(
         default=262_144, description="Most tokens that wait in a lane; what comes then is refused."
     )
@@ -79,3 +96,14 @@ class EmbedderSettings(BaseSettings):
         default=65_536, description="Most tokens that wait for the cross-encoder; what comes then is refused."
     )
     warm_up_timeout: PositiveFloat = Field(default=60.0, description="How long the first batch may take at start.")
+
+    @property
+    def batch(self) -> int:
+        """Most tokens of a batch."""
+        return self.batch_tokens or (_CPU_BATCH if self.device == "cpu" else _GPU_BATCH)
+
+    @property
+    def threads(self) -> int:
+        """Threads of the bulk lane. Before a GPU: one that computes, one that forms the next batch."""
+        # A container may be bound to fewer cores than there are.
+        return self.bulk_threads or (len(os.sched_getaffinity(0)) if self.device == "cpu" else 2)

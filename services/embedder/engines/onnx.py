@@ -10,7 +10,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from memoryd.domain.queries import ModelInfo
-from memoryd.errors import ModelError
+from memoryd.errors import ConfigError, ModelError
 from memoryd.models.encoder import MODEL_FILE
 from memoryd.models.folder import PREPARE, PreparedModel, open_model
 from memoryd.models.spec import Variant
@@ -35,10 +35,10 @@ class OnnxEngine:
     ================================= ================= ============ ============
     """
 
-    def __init__(self, model: PreparedModel) -> None:
+    def __init__(self, model: PreparedModel, device: str = "cpu") -> None:
         manifest = model.manifest
         self._tokenizer = model.tokenizer()
-        self._session = _open_session(model.folder / MODEL_FILE)
+        self._session = _open_session(model.folder / MODEL_FILE, _providers(device))
         self._info = ModelInfo(
             name=manifest.name,
             fingerprint=manifest.fingerprint,
@@ -52,12 +52,12 @@ class OnnxEngine:
         self._token_mean = stored_mean(model, self._compute_mean)
 
     @classmethod
-    def load(cls, folder: Path) -> OnnxEngine:
-        """Load a folder that `memoryd model prepare` made. Raises ModelError."""
+    def load(cls, folder: Path, device: str = "cpu") -> OnnxEngine:
+        """Load a folder that `memoryd model prepare` made. Raises ModelError, ConfigError for a device of no use."""
         model = open_model(folder)
         if model.manifest.variant is Variant.TORCH:
             raise ModelError(f"{folder} is prepared for sentence-transformers, not for the engine onnx: {PREPARE}")
-        return cls(model)
+        return cls(model, device)
 
     @property
     def info(self) -> ModelInfo:
@@ -91,7 +91,19 @@ class OnnxEngine:
         return compute_mean(self._tokenizer, self._info.window, lambda ids: self.encode_tokens([ids])[1][0])
 
 
-def _open_session(path: Path) -> onnxruntime.InferenceSession:
+def _providers(device: str) -> list[str | tuple[str, dict[str, int]]]:
+    if device == "cpu":
+        return ["CPUExecutionProvider"]
+    name, _, number = device.partition(":")
+    if name != "cuda" or "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        raise ConfigError(
+            f"this ONNX Runtime can't use the device {device}: install onnxruntime-gpu in place of onnxruntime (for "
+            "cuda), or set MEMORYD_EMBEDDER_DEVICE=cpu"
+        )
+    return [("CUDAExecutionProvider", {"device_id": int(number or 0)}), "CPUExecutionProvider"]
+
+
+def _open_session(path: Path, providers: Sequence[str | tuple[str, dict[str, int]]]) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -99,6 +111,6 @@ def _open_session(path: Path) -> onnxruntime.InferenceSession:
     options.enable_mem_pattern = False  # it keeps a plan for every shape of batch, and each batch has another
     options.log_severity_level = 3
     try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(path, options, providers=providers)
     except Exception as error:  # onnxruntime's errors have no base but Exception
         raise ModelError(f"{path} can't be loaded by ONNX Runtime: {PREPARE}") from error

@@ -78,6 +78,8 @@ class SentenceTransformersEngine:
             torch.set_num_threads(1)  # the lanes' threads run side by side instead
         try:
             model = SentenceTransformer(place, device=settings.device)
+            if settings.precision != "fp32":
+                model = model.to(torch.float16 if settings.precision == "fp16" else torch.bfloat16)
             return cls(model, settings, spec)
         except Exception as error:  # whatever transformers and the hub's client raise
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]

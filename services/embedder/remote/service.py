@@ -24,6 +24,7 @@ from memoryd.ports import Embeddings, Lane, TextKind
 from services.embedder.remote.api import EmbeddingsApi, TextsRefusedError
 from services.embedder.remote.retries import retried
 from services.embedder.remote.settings import OpenAISettings
+from services.embedder.served import LaneStatus
 from services.embedder.stream import Streaming
 
 _PROBE = "ready"
@@ -65,6 +66,10 @@ class RemoteEmbedder(Streaming):
         if self._info is None:
             raise UnavailableError("the remote model has not been asked yet")
         return self._info
+
+    def lanes(self) -> Sequence[LaneStatus]:
+        """Tell how much waits for the provider."""
+        return [LaneStatus(lane, reserved, self._queue_tokens, 0.0) for lane, reserved in self._reserved.items()]
 
     async def tokenizer(self) -> ModelTokenizer:
         """Give what counts tokens and weighs words."""

@@ -30,6 +30,14 @@ def test_every_setting_is_documented_and_an_environment_variable(monkeypatch: py
     assert (settings.variant, settings.model_dir, settings.bulk_threads) == (Variant.FP32, Path("/models/e5"), 3)
 
 
+def test_a_gpu_gets_large_batches_and_two_threads() -> None:
+    assert (EmbedderSettings(device="cuda:1").batch, EmbedderSettings(device="cuda:1").threads) == (16_384, 2)
+    assert EmbedderSettings().batch == 512
+    assert EmbedderSettings(batch_tokens=99, bulk_threads=3, device="cuda").batch == 99
+    with pytest.raises(ValidationError, match="device"):
+        EmbedderSettings(device="gpu")
+
+
 def test_a_wrong_setting_is_refused() -> None:
     with pytest.raises(ValidationError, match="engine"):
         EmbedderSettings.model_validate({"engine": "none"})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memoryd.errors import ModelError
+from memoryd.errors import ConfigError, ModelError
 from memoryd.models.encoder import MODEL_FILE
 from memoryd.models.folder import PreparedModel, open_model
 from memoryd.models.prepare import prepare
@@ -85,6 +85,13 @@ def test_a_folder_for_torch_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     prepare(TINY, tmp_path / "model", variant=Variant.TORCH, source=Source.HUB)
     with pytest.raises(ModelError, match="is prepared for sentence-transformers, not for the engine onnx"):
         OnnxEngine.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", "mps"])
+def test_a_device_that_is_not_there_is_one_line(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxruntime.get_available_providers", lambda: ["CPUExecutionProvider"])
+    with pytest.raises(ConfigError, match=f"can't use the device {device}: install onnxruntime-gpu in place of"):
+        OnnxEngine.load(model_dir(), device)
 
 
 def test_a_graph_that_is_none_is_one_line(tmp_path: Path) -> None:

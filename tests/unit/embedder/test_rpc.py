@@ -20,6 +20,7 @@ from services.embedder.service import EmbedderService
 from services.embedder.settings import EmbedderSettings
 from tests.support.engine import FakeEngine, token_vector_of, vector_of
 from tests.support.inner import CREDENTIALS, reached
+from tests.support.tiny_model import TINY
 
 Kind, Lane = embedder_pb2.EmbedRequest.Kind, embedder_pb2.EmbedRequest.Lane
 METADATA = CREDENTIALS.metadata
@@ -86,6 +87,21 @@ async def test_info(stub: embedder_pb2_grpc.EmbedderServiceStub) -> None:
     assert (info.model.name, info.model.fingerprint, info.model.window) == ("fake", "fake-1", 1000)
     assert (info.unrelated_cosine, info.related_cosine) == (0.1, 0.7)
     assert (info.max_texts, info.max_request_bytes, info.rerank, info.sketches) == (MAX_TEXTS, 4 * 2**20, False, True)
+    assert [(lane.name, lane.reserved_tokens, lane.max_tokens) for lane in info.lanes] == [
+        ("query", 0, 262_144),
+        ("bulk", 0, 262_144),
+    ]
+    assert (info.query_prompt, info.passage_prompt) == (TINY.query_prompt, TINY.passage_prompt)
+
+
+@pytest.mark.parametrize("texts", [8_000], ids=["batch-cap"])
+async def test_more_texts_than_one_call_takes_are_refused(
+    stub: embedder_pb2_grpc.EmbedderServiceStub, texts: int
+) -> None:
+    request = embedder_pb2.EmbedRequest(texts=["x"] * texts, kind=Kind.KIND_PASSAGE, lane=Lane.LANE_BULK)
+    with pytest.raises(grpc.aio.AioRpcError, match="8000 are too many for one call; at most 256") as refused:
+        await stub.Embed(request, metadata=METADATA)
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 @pytest.mark.parametrize(

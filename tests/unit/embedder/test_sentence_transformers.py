@@ -102,6 +102,18 @@ def test_settings_replace_prompts_and_cosines_and_the_fingerprint_follows(tiny_d
     assert (changed.info.unrelated, changed.info.related) == (0.3, 0.8)
 
 
+def test_half_precision_is_another_model_with_nearly_the_same_vectors(tiny_dir: Path) -> None:
+    whole, half = (
+        SentenceTransformersEngine.load(settings(model=str(tiny_dir), precision=precision))
+        for precision in ("fp32", "bf16")
+    )
+    ids = whole.tokenizer.ids(["abc", "a longer text"], TextKind.PASSAGE)
+    vectors = half.encode(ids)
+    assert vectors.dtype == np.float32
+    assert 0.99 <= float((vectors * whole.encode(ids)).sum(1).min()) < 1 - 1e-7
+    assert half.info.fingerprint != whole.info.fingerprint
+
+
 async def test_the_service_runs_on_it(tiny_dir: Path) -> None:
     async with open_embedder(settings(model=str(tiny_dir), bulk_threads=2)) as embedder:
         texts = [letter * length for letter in "abcd" for length in range(1, 9)]
