@@ -20,6 +20,7 @@ def encode_outline(outline: Outline) -> bytes:
             "evergreen": outline.evergreen,
             "deleted": outline.deleted,
             "problem": problem and [problem.reason, problem.detail],
+            "warning": outline.warning,
             "chunks": [[c.id, c.identity, c.ordinal, c.start_line, c.end_line] for c in outline.chunks],
         }
     )
@@ -40,4 +41,5 @@ def decode_outline(key: FileKey, revision: Revision, entry: int, body: bytes) ->
         deleted=fields["deleted"],
         problem=Problem(*fields["problem"]) if fields["problem"] else None,
         entry=entry,
+        warning=fields.get("warning", ""),
     )

@@ -67,6 +67,7 @@ def index(
                     "chunks": status.chunks,
                     "pending": status.pending,
                     "quarantined": [{"path": file.path, "reason": file.problem.reason} for file in status.quarantined],
+                    "warnings": [{"path": file.path, "warning": file.warning} for file in status.warnings],
                 }
                 for status in statuses
             ]
@@ -77,6 +78,10 @@ def index(
         for status, file in aside:
             line = f"set aside: {status.scope.workspace}/{file.path}: {file.problem.reason}: {file.problem.detail}"
             err.print(line, style="yellow", markup=False)
+        for status in statuses:
+            for warned in status.warnings:
+                line = f"warning: {status.scope.workspace}/{warned.path}: {warned.warning}"
+                err.print(line, style="yellow", markup=False)
     raise typer.Exit(1 if aside else 0)
 
 

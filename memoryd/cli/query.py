@@ -131,6 +131,8 @@ def status(*, workspace: Workspace = "", server: Server = None, as_json: Json = 
     for item in reply.workspaces:
         for file in item.quarantined:
             out.print(Text(f"set aside: {item.workspace}/{file.path}: {file.reason}: {file.detail}", style="yellow"))
+        for warned in item.warnings:
+            out.print(Text(f"warning: {item.workspace}/{warned.path}: {warned.warning}", style="yellow"))
     for each in reply.generations:
         if not each.current or each.state != "ready" or each.problem:
             state = f"{each.state}, {each.progress:.0%}, ready in {ready_in(each.pending, each.eta)}"

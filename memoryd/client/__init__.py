@@ -3,6 +3,7 @@
 from memoryd.client.client import MemorydClient, connect
 from memoryd.client.replies import (
     Degraded,
+    FileWarning,
     GenerationStatus,
     GetReply,
     IndexFailure,
@@ -19,6 +20,7 @@ from memoryd.endpoint import Endpoint, discover
 __all__ = [
     "Degraded",
     "Endpoint",
+    "FileWarning",
     "GenerationStatus",
     "GetReply",
     "IndexFailure",

@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from memoryd.client.replies import (
     Degraded,
+    FileWarning,
     GenerationStatus,
     GetReply,
     IndexFailure,
@@ -145,6 +146,7 @@ def _workspace(status: memory_pb2.WorkspaceStatus) -> WorkspaceStatus:
         lag_seconds=status.lag_seconds,
         checked_at=status.checked_at,
         failure=_failure(status.failure) if status.HasField("failure") else None,
+        warnings=tuple(FileWarning(file.path, file.warning) for file in status.warnings),
     )
 
 

@@ -101,6 +101,14 @@ class GetReply:
 
 
 @dataclass(frozen=True, slots=True)
+class FileWarning:
+    """A file that is indexed, but not as it was meant."""
+
+    path: str
+    warning: str
+
+
+@dataclass(frozen=True, slots=True)
 class IndexFailure:
     """What went wrong last in the indexer, when (Unix seconds), and whether nothing has succeeded since."""
 
@@ -126,6 +134,7 @@ class WorkspaceStatus:
         lag_seconds: for how long something has been pending.
         checked_at: when log, outlines and stores were last compared, Unix seconds; 0: not yet.
         failure: what went wrong last in the indexer; None: nothing.
+        warnings: files that are indexed, but not as they were meant.
     """
 
     workspace: str
@@ -139,6 +148,7 @@ class WorkspaceStatus:
     lag_seconds: float = 0.0
     checked_at: float = 0.0
     failure: IndexFailure | None = None
+    warnings: tuple[FileWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

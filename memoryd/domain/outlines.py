@@ -49,6 +49,7 @@ class Outline:
         evergreen: never decays.
         deleted: a tombstone: the file is gone, and a late writer must not revive it.
         problem: why the newest state was set aside; `chunks` are then those of the state before.
+        warning: what of the file could not be used as it was meant, for a person; empty where all is well.
         entry: the manifest entry's own revision, 0 before the first commit; the base of compare-and-set.
     """
 
@@ -63,6 +64,7 @@ class Outline:
     deleted: bool = False
     problem: Problem | None = None
     entry: int = 0
+    warning: str = ""
 
     @cached_property
     def by_id(self) -> Mapping[str, Listed]:

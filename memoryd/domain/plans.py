@@ -17,6 +17,7 @@ from memoryd.domain.outlines import Listed, Outline
 from memoryd.domain.paths import is_evergreen, path_date
 
 POISON = "POISON"
+_LOSSY = "some bytes are not UTF-8 and were replaced: convert the file"
 BLOCKED = "BLOCKED"
 """Reason of a file that must not be indexed: its state holds no text, and its outline lists nothing."""
 _NONE_LOST: frozenset[str] = frozenset()
@@ -203,6 +204,7 @@ def _diff(logged: LoggedFile, base: Outline | None, chunked: Chunked, lost: froz
         private=private,
         date=date or max((piece.date for piece in chunked.pieces), default="") or _utc_date(state.modified),
         evergreen=state.evergreen and is_evergreen(state.key.path) and state.source is Source.MEMORY,
+        warning="; ".join(filter(None, (_LOSSY if state.lossy else "", front.warning, chunked.warning))),
         entry=base.entry if base else 0,
     )
     return Plan(outline, tuple(born), _dropped(base, outline), changed=outline != base)

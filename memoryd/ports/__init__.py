@@ -12,7 +12,7 @@ from memoryd.ports.generations import Current, Generations, Registry
 from memoryd.ports.keys import KeyStore, Principal
 from memoryd.ports.maintenance import Maintenance
 from memoryd.ports.manifest import Manifest
-from memoryd.ports.services import IndexFailure, Indexing, IndexStatus, QuarantinedFile, Searcher
+from memoryd.ports.services import FileWarning, IndexFailure, Indexing, IndexStatus, QuarantinedFile, Searcher
 from memoryd.ports.stores import ChunkStore, EmbeddedChunk, Embedding, Filter, Hit, QueryTerm, TextStore, VectorStore
 from memoryd.ports.workspace import Workspace, WorkspaceFile
 
@@ -25,6 +25,7 @@ __all__ = [
     "Embedding",
     "Embeddings",
     "FileLog",
+    "FileWarning",
     "Filter",
     "Generations",
     "Hit",

@@ -27,6 +27,14 @@ class QuarantinedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class FileWarning:
+    """A file that is indexed, but not as it was meant: front matter that is invalid, bytes that are not UTF-8."""
+
+    path: str
+    warning: str
+
+
+@dataclass(frozen=True, slots=True)
 class IndexFailure:
     """What went wrong last in an indexer.
 
@@ -59,6 +67,7 @@ class IndexStatus:
         lag: seconds for which something has been pending without a break, as far as the indexer that was asked saw it.
         checked: when log, outlines and stores were last compared, Unix seconds; 0: not since this indexer started.
         failure: what went wrong last in the indexer that was asked, for whichever workspace.
+        warnings: files that are indexed, but not as they were meant.
     """
 
     scope: Scope
@@ -70,6 +79,7 @@ class IndexStatus:
     lag: float = 0.0
     checked: float = 0.0
     failure: IndexFailure | None = None
+    warnings: tuple[FileWarning, ...] = ()
 
 
 class Indexing(Protocol):

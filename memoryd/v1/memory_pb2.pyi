@@ -774,6 +774,7 @@ class WorkspaceStatus(_message.Message):
     LAG_SECONDS_FIELD_NUMBER: _builtins.int
     CHECKED_AT_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     files: _builtins.int
     """Files that can be found."""
@@ -799,6 +800,10 @@ class WorkspaceStatus(_message.Message):
     def failure(self) -> Global___IndexFailure:
         """What went wrong last in the indexer, for whichever workspace; absent: nothing since it started."""
 
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedCompositeFieldContainer[Global___FileWarning]:
+        """Files that are indexed, but not as they were meant."""
+
     def __init__(
         self,
         *,
@@ -813,14 +818,40 @@ class WorkspaceStatus(_message.Message):
         lag_seconds: _builtins.float = ...,
         checked_at: _builtins.float = ...,
         failure: Global___IndexFailure | None = ...,
+        warnings: _abc.Iterable[Global___FileWarning] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "checked_at", b"checked_at", "chunks", b"chunks", "failure", b"failure", "files", b"files", "lag_seconds", b"lag_seconds", "pending", b"pending", "problem", b"problem", "quarantined", b"quarantined", "revision", b"revision", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "checked_at", b"checked_at", "chunks", b"chunks", "failure", b"failure", "files", b"files", "lag_seconds", b"lag_seconds", "pending", b"pending", "problem", b"problem", "quarantined", b"quarantined", "revision", b"revision", "warnings", b"warnings", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WorkspaceStatus: _TypeAlias = WorkspaceStatus  # noqa: Y015
+
+@_typing.final
+class FileWarning(_message.Message):
+    """A file that is indexed, though something of it could not be used."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    WARNING_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    warning: _builtins.str
+    """What, for a person: front matter that is not valid YAML, bytes that are not UTF-8."""
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        warning: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["path", b"path", "warning", b"warning"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FileWarning: _TypeAlias = FileWarning  # noqa: Y015
 
 @_typing.final
 class IndexFailure(_message.Message):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memoryd.domain.files import Problem
 from memoryd.domain.names import Scope
-from memoryd.ports import IndexFailure, IndexStatus, QuarantinedFile
+from memoryd.ports import FileWarning, IndexFailure, IndexStatus, QuarantinedFile
 from memoryd.v1 import memory_pb2
 
 
@@ -23,6 +23,7 @@ def status_to(status: IndexStatus) -> memory_pb2.WorkspaceStatus:
         lag_seconds=status.lag,
         checked_at=status.checked,
         failure=_failure_to(status.failure) if status.failure else None,
+        warnings=[memory_pb2.FileWarning(path=file.path, warning=file.warning) for file in status.warnings],
     )
 
 
@@ -38,6 +39,7 @@ def status_from(status: memory_pb2.WorkspaceStatus, scope: Scope) -> IndexStatus
         lag=status.lag_seconds,
         checked=status.checked_at,
         failure=_failure_from(status.failure) if status.HasField("failure") else None,
+        warnings=tuple(FileWarning(file.path, file.warning) for file in status.warnings),
     )
 
 

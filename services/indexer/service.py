@@ -20,6 +20,7 @@ from memoryd.errors import ConflictError, DeadlineExceededError, MemorydError, U
 from memoryd.ports import (
     Embedder,
     FileLog,
+    FileWarning,
     IndexStatus,
     Maintenance,
     Manifest,
@@ -237,6 +238,7 @@ class Indexer(Maintenance):
             revision=f"{view.sequence:x}",
             checked=self.repairer.checked.get(scope, 0.0),
             failure=self._settler.last_failure,
+            warnings=tuple(FileWarning(outline.key.path, outline.warning) for outline in outlines if outline.warning),
         )
         return self.reporter.told(status)
 

@@ -11,7 +11,7 @@ from memoryd.domain.names import Scope
 from memoryd.domain.purges import PurgedFile, PurgeOrder, PurgeReceipt
 from memoryd.domain.repairs import Checkup, Defect, Finding, Treatment
 from memoryd.errors import UnavailableError
-from memoryd.ports import IndexFailure, IndexStatus, Maintenance, QuarantinedFile
+from memoryd.ports import FileWarning, IndexFailure, IndexStatus, Maintenance, QuarantinedFile
 from tests.contract.registry import INDEXINGS
 from tests.support.gateway import SCOPE
 from tests.support.inner import FakeIndexer
@@ -40,6 +40,7 @@ async def test_the_status_arrives_whole(indexing: Maintenance, behind: FakeIndex
         lag=12.5,
         checked=1.7e9,
         failure=failure,
+        warnings=(FileWarning("日記/y.md", "front matter"),),
     )
     behind.statuses[SCOPE] = full
     assert await indexing.status(SCOPE) == full

@@ -47,6 +47,7 @@ FULL = Outline(
     date="2026-01-02",
     evergreen=False,
     problem=Problem("POISON", "crashed 5 times: «é»"),
+    warning="front matter: «é»",
 )
 TOMBSTONE = Outline(FileKey(SCOPE, "gone.md"), Revision(1, 2), "", (), deleted=True)
 

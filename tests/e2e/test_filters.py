@@ -47,5 +47,8 @@ async def test_front_matter_makes_a_file_private_and_dates_it(running: Deploymen
     assert await running.found("ferry Halcyon", chat="group") == ["open.md"]
     assert (await running.client.get("private.md", chat="group")).status == "not_found"
     assert await running.found("ferry Halcyon", until="2026-03-31", since="2026-01-01") == ["private.md"]
-    # Invalid YAML is text.
+    # Invalid YAML is text, and a warning.
+    (status,) = (await running.client.status()).workspaces
+    assert [file.path for file in status.warnings] == ["broken.md"]
+    assert "not valid YAML" in status.warnings[0].warning
     assert (await running.found("tags plan private", mode="text"))[:1] == ["broken.md"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from google.protobuf.message import Message
@@ -25,7 +26,7 @@ from memoryd.domain.queries import (
     TypedKind,
     TypedQuery,
 )
-from memoryd.ports import IndexFailure, IndexStatus, QuarantinedFile
+from memoryd.ports import FileWarning, IndexFailure, IndexStatus, QuarantinedFile
 from memoryd.v1 import common_pb2, memory_pb2
 from memoryd.wire.answers import answer_from, answer_to
 from memoryd.wire.models import model_from, model_to
@@ -157,6 +158,7 @@ def test_no_field_is_forgotten() -> None:
     )
     failure = IndexFailure("write", "R", "d", 1.0, ongoing=True)
     status = IndexStatus(SCOPE, 1, 1, 1, (QuarantinedFile("a.md", Problem("R", "d")),), "1", 1.0, 1.0, failure)
+    status = replace(status, warnings=(FileWarning("a.md", "w"),))
     assert unset(query_to(query)) == {"workspace"}  # beside the message, with the tenant
     response = answer_to(answer, query)
     assert unset(response) == set()
