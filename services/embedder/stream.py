@@ -16,6 +16,8 @@ from memoryd.ports import Embeddings, Lane, TextKind
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
 
+QUOTA = "PROVIDER_QUOTA"
+"""Reason of what is full for hours."""
 AHEAD = 4
 """Parts that are worked on at a time."""
 _LIMITS = Limits(texts=256, bytes=2**31)
@@ -72,7 +74,7 @@ async def patiently(embed: Callable[[float], Awaitable[Embeddings]], timeout: fl
             return await embed(left)
         except ResourceExhaustedError as full:
             wait = min(full.retry_after or _LONGEST_WAIT, _LONGEST_WAIT) * _JITTER.uniform(0.75, 1.0)
-            if wait >= left:
+            if wait >= left or full.reason == QUOTA:
                 raise
         await asyncio.sleep(wait)
 

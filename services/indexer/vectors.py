@@ -102,6 +102,7 @@ class Vectorizer:
             for attempt in range(1, _BUSY_TRIES):
                 try:
                     return await embed()
-                except ResourceExhaustedError:
-                    await asyncio.sleep(backoff(attempt, _BUSY_BASE, _BUSY_CAP))
+                except ResourceExhaustedError as full:
+                    told = min(full.retry_after or 0.0, _BUSY_CAP)
+                    await asyncio.sleep(max(told, backoff(attempt, _BUSY_BASE, _BUSY_CAP)))
             return await embed()

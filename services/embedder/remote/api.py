@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from memoryd.errors import MemorydError, ResourceExhaustedError, UnavailableError
 from services.embedder.remote.settings import OpenAISettings
+from services.embedder.stream import QUOTA
 
 _QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "access_terminated"})
 _REFUSED_TEXTS = frozenset({400, 413, 422})
@@ -93,7 +94,7 @@ class EmbeddingsApi:
         if code in _QUOTA:
             raise ResourceExhaustedError(
                 f"the quota at {self._settings.host} is used up: raise it, or wait for the next period",
-                reason="PROVIDER_QUOTA",
+                reason=QUOTA,
             )
         if status in {401, 403}:
             raise UnavailableError(

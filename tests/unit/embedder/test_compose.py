@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -9,6 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from memoryd.errors import ConfigError, ModelError
+from memoryd.models.encoder import MODEL_FILE
 from memoryd.models.spec import Variant
 from memoryd.process.settings import shown
 from services.embedder.compose import open_embedder
@@ -72,3 +77,19 @@ async def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, setting
     with pytest.raises(ConfigError, match=r"needs the extra `torch`: pip install 'memoryd\[torch\]'"):
         async with open_embedder(EmbedderSettings.model_validate({"model_dir": model_dir()} | settings)):
             pass
+
+
+async def test_a_process_with_half_a_model_ends_with_one_line(tmp_path: Path) -> None:
+    shutil.copytree(model_dir(), tmp_path, dirs_exist_ok=True, copy_function=os.symlink)
+    (tmp_path / MODEL_FILE).unlink()
+    (tmp_path / MODEL_FILE).write_bytes(b"half")
+    variables = {"EMBEDDER_MODEL_DIR": tmp_path, "GRPC_ADDRESS": "127.0.0.1:0", "SERVICE_INSECURE": "true"}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "services.embedder"),
+        env=os.environ | {f"MEMORYD_{name}": str(value) for name, value in variables.items()},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, shown = await asyncio.wait_for(process.communicate(), 60)
+    *_, last = shown.decode().splitlines()
+    assert process.returncode == 1
+    assert re.fullmatch(r"memoryd: .* has 4 bytes, not \d+, the model is half there: run `memoryd model prepare`", last)

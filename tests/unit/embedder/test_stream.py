@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from unittest.mock import AsyncMock
 
 import numpy as np
 import pytest
@@ -116,6 +117,9 @@ async def test_a_full_queue_is_waited_for_as_long_as_there_is_time(monkeypatch: 
         return answer
 
     assert await patiently(embed, 30) is answer
+    full = ResourceExhaustedError("no quota left", reason="PROVIDER_QUOTA")
+    with pytest.raises(ResourceExhaustedError, match="no quota left"):
+        await patiently(AsyncMock(side_effect=full), 30)
     refusals = 10**9
     with pytest.raises(ResourceExhaustedError):
         await patiently(embed, 0.01)
