@@ -13,6 +13,7 @@ from typing import Self
 
 import pytest
 
+from memoryd.domain.generations import VERSIONS
 from memoryd.domain.queries import ModelInfo, SearchAnswer, SearchQuery
 from memoryd.errors import PreconditionFailedError
 from memoryd.generations.admin import GenerationStatus, drop, statuses, use
@@ -84,9 +85,8 @@ async def search(standalone: Standalone, text: str) -> SearchAnswer:
 
 
 def told(answer: SearchAnswer) -> tuple[str, bool]:
-    """Which model answered, and whether the answer says that it is about to be replaced."""
-    assert answer.model is not None
-    return answer.model.name, any(entry.reason == OLDER_GENERATION for entry in answer.degraded)
+    """Which model answered, if one did, and whether the answer says that it is about to be replaced."""
+    return answer.model.name if answer.model else "", any(entry.reason == OLDER_GENERATION for entry in answer.degraded)
 
 
 async def found(standalone: Standalone, text: str) -> tuple[str, str]:
@@ -280,6 +280,18 @@ async def test_a_generation_that_nobody_wants_is_dropped_after_the_keep_time(
     soon = configured.generations.model_copy(update={"keep_days": 1e-9, "drop_grace": 0.0})
     async with open_standalone(configured.model_copy(update={"generations": soon})) as standalone:
         await eventually(lambda: listed(standalone), [(LARGE, "ready", True)])
+
+
+async def test_another_chunker_is_another_generation_of_the_same_model(
+    tmp_path: Path, folder: Path, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, NOTES)
+    await index(settings(tmp_path, folder, models[SMALL]), SMALL)
+    monkeypatch.setattr("memoryd.domain.generations.VERSIONS", {**VERSIONS, "chunker": "the next one"})
+    async with open_standalone(settings(tmp_path, folder, models[SMALL])) as standalone:
+        await eventually(lambda: listed(standalone), [(SMALL, "ready", False), (SMALL, "ready", True)])
+        assert standalone.parts.generation.id == standalone.configured
+        assert await found(standalone, "kiln") == (SMALL, "kiln.md")
 
 
 async def retired(standalone: Standalone, model: str) -> bool:
