@@ -148,9 +148,11 @@ def decay(scored: Sequence[Scored], half_life_days: float, today: str, min_score
 
 def _fuse(vector: float | None, text: float | None) -> float:
     """Weigh the legs, renormalised over those that ran: a missing leg never caps the score."""
-    parts = [(VECTOR_WEIGHT, vector), (TEXT_WEIGHT, text)]
-    ran = [(weight, part) for weight, part in parts if part is not None]
-    return sum(weight * part for weight, part in ran) / sum(weight for weight, _ in ran) if ran else 0.0
+    if vector is None:
+        return text or 0.0
+    if text is None:
+        return vector
+    return (VECTOR_WEIGHT * vector + TEXT_WEIGHT * text) / (VECTOR_WEIGHT + TEXT_WEIGHT)
 
 
 def _position(scored: Scored) -> tuple[float, float, str, int, str]:

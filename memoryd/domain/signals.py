@@ -32,7 +32,8 @@ def raise_days(scored: Sequence[Scored], days: AbstractSet[str]) -> list[Scored]
 
     def share(item: Scored) -> float:
         outline = item.candidate.outline
-        return DAY_SHARE if not outline.evergreen and outline.date in days else 0.0
+        day = item.candidate.chunk.date or outline.date
+        return DAY_SHARE if not outline.evergreen and day in days else 0.0
 
     return _raised(scored, "day named", share) if days else list(scored)
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from memoryd.breaker import Breaker
 from memoryd.domain.queries import MAX_RESULTS, Mode, Stage
 from memoryd.domain.sketches import QueryTokens
-from memoryd.domain.text import QueryWord, surplus_words, term_weights
-from memoryd.errors import UnavailableError
+from memoryd.domain.text import EXPANDING_HITS, QueryWord, expansion, surplus_words, term_weights
+from memoryd.errors import MemorydError, UnavailableError
 from memoryd.ports import Embedder, Embeddings, Filter, Hit, Lane, QueryTerm, TextKind, TextStore, VectorStore
 from services.search.days import NO_NOTES, Notes
 from services.search.settings import SearchSettings
@@ -58,6 +58,11 @@ class Ask:
     main: bool = True
     notes: Notes = NO_NOTES
     sketches: bool = False
+
+    @property
+    def terms(self) -> list[QueryTerm]:
+        """What the text leg looks up; days as they stand in the paths of notes."""
+        return query_terms(self.words) + [QueryTerm(day) for day in sorted(self.notes.days)]
 
     @property
     def surplus(self) -> int:
@@ -165,7 +170,7 @@ class Legs:
         if ask.mode is Mode.VECTOR:
             return None
         instead = ask.without(Mode.TEXT)
-        terms = query_terms(ask.words) + [QueryTerm(day) for day in sorted(ask.notes.days)]
+        terms = ask.terms
         if ask.surplus:
             of_it = f"the text leg on its first {len(ask.words)} words"
             stages.note(Stage.TEXT, CUT_SHORT, f"the query has {ask.surplus} more words than are looked up", of_it)
@@ -176,6 +181,29 @@ class Legs:
 
         share = self._settings.leg_share
         return await stages.run(Stage.TEXT, leg, share=share, instead=instead, breaker=self._finding)
+
+    async def expand(self, ask: Ask, found: Found, where: Filter, visible: Visible, stages: Stages) -> Found:
+        """Where the text leg is all there is, let it look for words of its best hits, too."""
+        hits = found.text
+        if found.vector is not None or not hits:
+            return found
+        own, instead = ask.terms, "the query's own words alone"
+        try:
+            tokenizer = await self._embedder.tokenizer()
+        except MemorydError as error:
+            stages.note(Stage.TEXT, error.reason, "how rare words are can't be told without the tokenizer", instead)
+            return found
+
+        async def leg(_: float) -> list[Hit]:
+            words = [(hit.score, hit.chunk.terms.split(" ")) for hit in hits[:EXPANDING_HITS]]
+            known = {term.term for term in own}
+            more = await asyncio.to_thread(expansion, words, known, tokenizer.weights)
+            search = partial(self._texts.search, [*own, *(QueryTerm(*each) for each in more.items())])
+            return await self._enough(search, where, visible, partial(_crowded, stages, Stage.TEXT))
+
+        share = self._settings.leg_share
+        again = await stages.run(Stage.TEXT, leg, share=share, instead=instead, breaker=self._finding)
+        return found if again is None else replace(found, text=again)
 
     async def _checked(self, embeddings: Embeddings) -> NDArray[np.float32]:
         """Take the one vector out. Raises UnavailableError where it is none that could be compared."""

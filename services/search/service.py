@@ -110,7 +110,7 @@ class SearchService:
             main = group.create_task(self._legs.run(ask, where, visible, stages))
             sub = group.create_task(run_subqueries(self._legs, query, where, visible, stages))
         subqueries = sub.result()
-        found = main.result()
+        found = await self._legs.expand(ask, main.result(), where, visible, stages)
         found = replace(found, more=[*found.more, *found_by(subqueries)])
         if found.vector is None and found.text is None:
             raise UnavailableError(

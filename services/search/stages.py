@@ -24,6 +24,7 @@ STAGE_SECONDS = Histogram(
     ["stage"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
+_SECONDS = {stage: STAGE_SECONDS.labels(stage.value) for stage in Stage}  # looked up once
 STAGE_DEGRADED = Counter("memoryd_search_degraded_total", "Search stages that were skipped.", ["stage", "reason"])
 
 
@@ -100,7 +101,7 @@ class Stages:
     def add(self, stage: Stage, seconds: float) -> None:
         """Add to a stage's time."""
         self.timings[stage] = self.timings.get(stage, 0.0) + seconds * 1000
-        STAGE_SECONDS.labels(stage.value).observe(seconds)
+        _SECONDS[stage].observe(seconds)
 
     def note(self, stage: Stage, reason: str, detail: str, instead: str) -> None:
         """Report a stage that did not do what was asked of it; what several sub-queries met is reported once."""

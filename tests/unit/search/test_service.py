@@ -17,6 +17,7 @@ from memoryd.ports import Embeddings, Filter, QueryTerm
 from services.search.settings import Ranking, SearchSettings
 from tests.support.fakes import (
     DIMENSIONS,
+    FakeTokenizer,
 )
 from tests.support.searching import SCOPE, World
 
@@ -371,3 +372,22 @@ async def test_words_beyond_those_that_are_looked_up_are_reported(world: World) 
     answer = await world.search(query, mode=Mode.TEXT)
     assert only(answer) == (Stage.TEXT, "CUT_SHORT", "the text leg on its first 64 words")
     assert answer.results
+
+
+async def test_the_text_leg_alone_looks_for_words_of_its_best_hits_too(world: World) -> None:
+    await world.put("c.md", "the vessel Halcyon has a ferry licence", "Halcyon needs paint")
+    found = {result.snippet for result in (await world.search("ferry", mode=Mode.TEXT)).results}
+    assert "Halcyon needs paint" in found
+    assert (await world.search("quokka", mode=Mode.TEXT)).results == ()
+    world.embedder.fault = lambda _: UnavailableError("down")
+    assert "Halcyon needs paint" in {result.snippet for result in (await world.search("ferry")).results}
+
+
+async def test_where_words_of_hits_cannot_be_looked_for_the_querys_own_do(world: World) -> None:
+    async def tokenizer() -> FakeTokenizer:
+        raise UnavailableError("down")
+
+    world.embedder.tokenizer = tokenizer  # type: ignore[method-assign]  # as where it never was loaded
+    answer = await world.search("ferry", mode=Mode.TEXT)
+    assert only(answer) == (Stage.TEXT, "UNAVAILABLE", "the query's own words alone")
+    assert {result.path for result in answer.results} == {"a.md"}
