@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--callers", type=int, default=50, help="load: callers at once")
     parser.add_argument("--seconds", type=float, default=60.0, help="load: how long")
     parser.add_argument("--corpus", type=Path, help="index this folder of Markdown instead of a made-up one")
-    parser.add_argument("--saves", type=int, default=40, help="distributed: files that are saved and waited for")
+    parser.add_argument("--saves", type=int, default=40, help="distributed, busy: files that are saved and waited for")
     parser.add_argument("--embed", action="store_true", help="distributed: embed the whole corpus, not its headings")
     parser.add_argument(
         "--sizes", type=int, nargs="+", default=[10_000, 50_000, 200_000], help="growth: chunks in the index"
@@ -50,6 +50,10 @@ def main() -> None:
         figures += asyncio.run(
             distributed.run(arguments.chunks, arguments.rounds, arguments.saves, embed=arguments.embed)
         )
+    if "busy" in arguments.parts:
+        from bench import busy  # noqa: PLC0415  (as above)
+
+        figures += asyncio.run(busy.run(arguments.chunks, arguments.saves))
     show(figures, as_json=arguments.json)
 
 
