@@ -1,1 +1,1 @@
-"""The command line: `memoryd serve`, `search`, `get`, `status`, `index`, `model`, `key`, `eval`."""
+"""The command line: `memoryd serve`, `search`, `get`, `index`, `status`, and what looks after a deployment."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from tests.e2e.processes import command, serve
@@ -86,3 +87,33 @@ async def test_help_and_version(tmp_path: Path) -> None:
         ended = await command(tmp_path, *arguments)
         assert ended.code == 0
         assert ended.out
+
+
+async def test_doctor(tmp_path: Path) -> None:
+    data, folder = tmp_path / "data", tmp_path / "studio"
+    write_notes(folder)
+    assert (await command(data, "index", folder)).code == 0
+    (texts,) = data.glob("generations/*/text")
+    shutil.rmtree(texts)
+    found = await command(data, "doctor", "--check")
+    assert (found.code, found.out.count("chunks lost")) == (1, 2)
+    mended = await command(data, "doctor", "--json")
+    (workspace,) = json.loads(mended.out)["workspaces"]
+    assert (mended.code, workspace["clean"], len(workspace["found"])) == (0, True, 2)
+
+
+async def test_purge_backup_and_restore(tmp_path: Path) -> None:
+    data, folder = tmp_path / "data", tmp_path / "studio"
+    write_notes(folder)
+    assert (await command(data, "index", folder)).code == 0
+    purge = ["purge", "MEMORY.md", "-w", "studio", "--block", "--json"]
+    purged = await command(data, *purge, MEMORYD_INDEXER_LEASE="1")
+    receipt = json.loads(purged.out)
+    assert (purged.code, receipt["verified"]) == (0, True)
+    assert [(file["path"], file["vector_chunks"]) for file in receipt["files"]] == [("MEMORY.md", 1)]
+    assert (await command(data, "purge", "a.md")).code == 2
+    copy, restored = tmp_path / "copy", tmp_path / "restored"
+    assert json.loads((await command(data, "backup", copy, "--json")).out)["bytes"] == copy.stat().st_size
+    assert (await command(restored, "restore", copy)).code == 0
+    assert (restored / "filelog.db").is_file()
+    assert (await command(restored, "restore", copy)).code == 1

@@ -182,7 +182,7 @@ def _member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
 def _begin_epoch(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         (found,) = connection.execute("PRAGMA user_version").fetchone()
-        if found != filelog_tables.SCHEMA.version:
+        if found != filelog_tables.SCHEMA.version and found not in filelog_tables.SCHEMA.upgrades:
             raise DataError(f"the copy's file log has format {found}: restore it with the version that made the copy")
         connection.execute("BEGIN IMMEDIATE")
         filelog_tables.restored(connection, time.time())

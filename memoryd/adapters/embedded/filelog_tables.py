@@ -39,6 +39,7 @@ SCHEMA = Schema(
         CREATE INDEX deliveries_of_state ON deliveries (sequence)
     """,
     upgrades={1: "ALTER TABLE files ADD COLUMN evergreen INTEGER NOT NULL DEFAULT 1"},
+    erases=True,
 )
 LONGEST_DELAY = 3_600.0  # seconds; a retry is not put off for longer
 PAGE = 500  # states that a scan reads at once

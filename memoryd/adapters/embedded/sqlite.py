@@ -31,12 +31,14 @@ class Schema:
         version: kept in the file as `user_version`; another one is refused.
         script: statements that make the empty tables.
         upgrades: the statement by which a file of some older version becomes one of the next.
+        erases: what is deleted is overwritten, so that it is in no copy of the file.
     """
 
     name: str
     version: int
     script: str
     upgrades: Mapping[int, str] = field(default_factory=dict)
+    erases: bool = False
 
 
 class _Job:
@@ -109,6 +111,7 @@ class Database:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
+            connection.execute(f"PRAGMA secure_delete={'ON' if self._schema.erases else 'OFF'}")
             connection.execute("BEGIN IMMEDIATE")
             self._check_format(connection)
             if ready:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import secrets
 import tarfile
 from pathlib import Path
 
@@ -76,6 +77,23 @@ async def test_keys_are_in_it(copied: Path, tmp_path: Path) -> None:
     await keys.close()
     for path in (copied, tmp_path / "restored" / "filelog.db", tmp_path / "restored" / "keys.db"):
         assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_what_was_deleted_is_in_no_copy(tmp_path: Path) -> None:
+    data = DataDirectory.open(tmp_path / "data")
+    log = await SqliteFileLog.open(data.filelog)
+    secret = secrets.token_bytes(20_000)
+    key = FileKey(SCOPE, "a.md")
+    revision = await log.put(FileState(key, "h", secret, 0.0), expected=None, live=True)
+    back_up(data.root, tmp_path / "before")
+    await log.put(FileState.deletion(key, 0.0), expected=revision, live=True)
+    back_up(data.root, tmp_path / "after")
+    await log.close()
+    data.close()
+    pieces = [secret[start : start + 16] for start in range(0, len(secret), 16)]
+    before, after = (tmp_path / "before").read_bytes(), (tmp_path / "after").read_bytes()
+    assert sum(piece in before for piece in pieces) > len(pieces) / 2  # else this would look at nothing
+    assert not any(piece in after for piece in pieces)
 
 
 async def test_nothing_is_overwritten(copied: Path, tmp_path: Path) -> None:
