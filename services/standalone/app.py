@@ -72,7 +72,7 @@ async def open_standalone(
         data = DataDirectory.open(settings.data_dir)
         stack.callback(data.close)
         models = await stack.enter_async_context(open_models(settings.embedder, embedder))
-        registry = await SqliteGenerations.open(data.registry)
+        registry = await open_sound(data.registry, partial(SqliteGenerations.open, data.registry))
         stack.push_async_callback(registry.close)
         known = await _newest(data, models.configured)
         open_log = partial(SqliteFileLog.open, data.filelog, known=known, lease=settings.indexer.lease)
