@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from memoryd.domain.chunks import Chunk
-from memoryd.errors import UnavailableError
+from memoryd.errors import InvalidInputError, UnavailableError
 from memoryd.ports import Filter
 from tests.support.asking import COMMON
 from tests.support.fakes import vector_of
@@ -119,6 +119,22 @@ class IndexingCases:
         async for status in replica.progress(SCOPE):
             assert status.pending or status.files == 10
         assert not failures
+        await world.check_rest()
+
+    async def test_what_makes_the_model_fail_is_set_aside_and_tried_again_when_it_changes(self, world: World) -> None:
+        def fault(texts: Sequence[str]) -> Exception | None:
+            return InvalidInputError("can't be encoded") if any("poison" in text for text in texts) else None
+
+        world.embedder.fault = fault
+        for word in ("iris", "poison", "moss"):
+            await world.write(f"memory/{word}.md", section(word))
+        await world.start()
+        status = await world.idle()
+        assert [(file.path, file.problem.reason) for file in status.quarantined] == [("memory/poison.md", "POISON")]
+        assert status.files == 2
+        await world.write("memory/poison.md", section("mended"))
+        status = await world.idle()
+        assert (status.files, status.quarantined) == (3, ())
         await world.check_rest()
 
     @pytest.mark.parametrize("case", [pytest.param("two-writers", id="two-writers")])
