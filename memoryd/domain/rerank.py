@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from memoryd.domain.calibration import best_rare_match, calibration, sketch_order
+from memoryd.domain.calibration import Evidence, best_rare_match, calibration, sketch_order
 from memoryd.domain.queries import DEFAULT_MIN_SCORE
 from memoryd.domain.scores import Scored, best_text_hit, by_score
 from memoryd.domain.sketches import Matches
@@ -32,7 +32,7 @@ def by_sketches(scored: Sequence[Scored], matches: Matches) -> Sketched:
     vector = np.array([item.vector_score or 0.0 for item in scored])
     ran = bool(scored) and scored[0].text_score is not None
     text = np.array([item.text_score or 0.0 for item in scored]) if ran else None
-    order = sketch_order(matches, vector, text, _coverage(scored))
+    order = sketch_order(matches, vector, text, best_coverage(scored))
     ordered = []
     for item, value, match, tokens in zip(
         scored, order.tolist(), matches.match.tolist(), matches.tokens.tolist(), strict=True
@@ -51,7 +51,7 @@ def by_sketches(scored: Sequence[Scored], matches: Matches) -> Sketched:
     return Sketched(by_score(ordered), best_rare_match(matches))
 
 
-def calibrated(scored: Sequence[Scored], *, rare_match: float | None, subject: bool = True) -> list[Scored]:
+def calibrated(scored: Sequence[Scored], evidence: Evidence, *, subject: bool = True) -> list[Scored]:
     """Give candidates of one query, best first, their absolute scores, which fall as the order does.
 
     The best text hit keeps at least DEFAULT_MIN_SCORE where it holds the whole query: an identifier that the vectors
@@ -59,27 +59,23 @@ def calibrated(scored: Sequence[Scored], *, rare_match: float | None, subject: b
 
     Args:
         scored: the candidates.
-        rare_match: `Sketched.rare_match`; None where sketches were not compared.
+        evidence: what the query is and found.
         subject: whether the query says what it is about; where it does not, nothing answers it.
     """
     if not scored:
         return []
     vector = scored[0].vector_score is not None
     text = scored[0].text_score is not None
-    chosen = calibration(vector=vector, text=text, sketches=rare_match is not None)
-    coverage = _coverage(scored)
+    chosen = calibration(vector=vector, text=text, sketches=evidence.rare_match is not None)
     order = np.array([item.order for item in scored])
-    scores = chosen.scores(order, rare_match=rare_match or 0.0, coverage=coverage) * (1.0 if subject else _NO_SUBJECT)
+    scores = chosen.scores(order, evidence) * (1.0 if subject else _NO_SUBJECT)
     best = best_text_hit(scored)
-    parts = [f"{coverage:.0%} of its words"] if text else []
-    parts += [f"{rare_match:.3f} of its rare tokens"] if rare_match is not None else []
-    found = f", the query found {' and '.join(parts)}" if parts else ""
-    junk = "" if subject else ", and says nothing of a subject"
+    found = _found(evidence, text=text, subject=subject)
     result = []
     for item, score in zip(scored, scores.tolist(), strict=True):
-        floor = DEFAULT_MIN_SCORE if subject and item is best and coverage >= 1.0 else 0.0
+        floor = DEFAULT_MIN_SCORE if subject and item is best and evidence.coverage >= 1.0 else 0.0
         kept = ", which holds the whole query" if score < floor else ""
-        step = f"calibrated: order {item.order:.3f}{found}{junk} → {max(score, floor):.3f}{kept}"
+        step = f"calibrated: order {item.order:.3f}, {found} → {max(score, floor):.3f}{kept}"
         result.append(replace(item, score=max(score, floor), changes=(*item.changes, step)))
     return by_score(result)
 
@@ -102,7 +98,16 @@ def by_cross_encoder(scored: Sequence[Scored], scores: Mapping[str, float]) -> l
     return [*by_score(blended), *behind]
 
 
-def _coverage(scored: Sequence[Scored]) -> float:
+def _found(evidence: Evidence, *, text: bool, subject: bool) -> str:
+    """Tell a person what a query is and found."""
+    parts = [f"a query of {evidence.words} words, {evidence.rarity:.1f} nats a byte"]
+    parts += [] if subject else ["without a subject"]
+    parts += [f"{evidence.coverage:.0%} of its weight found by words"] if text else []
+    parts += [] if evidence.rare_match is None else [f"rare tokens matched {evidence.rare_match:.3f}"]
+    return ", ".join(parts)
+
+
+def best_coverage(scored: Sequence[Scored]) -> float:
     """Give the share of the query that the best text hit holds."""
     best = best_text_hit(scored)
     return (best.candidate.coverage or 0.0) if best else 0.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from memoryd.domain.calibration import Evidence
 from memoryd.domain.files import Problem
 from memoryd.domain.mmr import diversify
 from memoryd.domain.names import Scope
@@ -21,11 +21,11 @@ from memoryd.domain.queries import (
     SearchQuery,
     Stage,
 )
-from memoryd.domain.rerank import calibrated
+from memoryd.domain.rerank import best_coverage, calibrated
 from memoryd.domain.scores import Scored, decay, rank
 from memoryd.domain.signals import raise_days, raise_phrases
 from memoryd.domain.subqueries import blend
-from memoryd.domain.text import QueryWord, analyze_query, has_subject, quoted_phrases
+from memoryd.domain.text import analyze_query, has_subject, nats_per_byte, quoted_phrases
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embedder, FileLog, Manifest, TextStore, VectorStore
 from services.search.answers import Answers
@@ -118,9 +118,9 @@ class SearchService:
                 + "; ".join(f"{d.stage}: {d.detail}" for d in stages.degraded)
                 + ". Try again; `memoryd status` shows what is down."
             )
-        scored = await self._score(scope, words, visible, found, stages, subject=has_subject(words))
+        scored = await self._score(scope, ask, visible, found, stages)
         if subqueries:
-            others = [await self._score(scope, each.ask.words, visible, each.found, stages) for each in subqueries]
+            others = [await self._score(scope, each.ask, visible, each.found, stages) for each in subqueries]
             scored = blend(scored, others)
         scored = await self._reranker.crossed(query, await self._model(), scored, stages)
         scored = raise_days(raise_phrases(scored, quoted_phrases(query.text)), notes.days)
@@ -144,19 +144,11 @@ class SearchService:
             revision=f"{view.sequence:x}",
         )
 
-    async def _score(
-        self,
-        scope: Scope,
-        words: Sequence[QueryWord],
-        visible: Visible,
-        found: Found,
-        stages: Stages,
-        *,
-        subject: bool = True,
-    ) -> list[Scored]:
+    async def _score(self, scope: Scope, ask: Ask, visible: Visible, found: Found, stages: Stages) -> list[Scored]:
         """Score what one query or sub-query found: calibrated, best first."""
         began = time.monotonic()
         model = await self._model() if found.vector is not None else None
+        words = ask.words or analyze_query(ask.text)
         weights = await word_weights(self.embedder, words)
         candidates = await gather(scope, words, weights, visible, found, self.vectors, stages)
         scored = rank(
@@ -166,11 +158,9 @@ class SearchService:
         )
         stages.add(Stage.FUSE, time.monotonic() - began)
         sketched = await self._reranker.sketched(scope, scored, found.tokens, stages)
-        return calibrated(
-            sketched.scored if sketched else scored,
-            rare_match=sketched.rare_match if sketched else None,
-            subject=subject,
-        )
+        rare_match = sketched.rare_match if sketched else None
+        evidence = Evidence(len(words), nats_per_byte(words, weights), best_coverage(scored), rare_match)
+        return calibrated(sketched.scored if sketched else scored, evidence, subject=has_subject(words))
 
     def _decayed(self, scored: list[Scored], query: SearchQuery, stages: Stages) -> list[Scored]:
         if query.decay_half_life_days is None:

@@ -30,9 +30,11 @@ RESERVE_BYTES = 128 << 20
 _PAGE = 1_000
 # The engine holds the GIL during a call. Bulk goes in by pieces of some 2 ms, and a search comes between two.
 _PIECE = 64
-# Points after which the write-ahead log is emptied. That syncs about 70 files under the GIL, 15 to 350 ms as the disk
-# is busy, so not with every upsert. 10,000 points are some 35 MB of log, applied again in about a second after a crash.
-_FLUSH_POINTS = 10_000
+# Bytes, about, after which the write-ahead log is emptied. That syncs about 70 files under the GIL, 15 to 350 ms as the
+# disk is busy, so not with every upsert. 35 MB are 10,000 points without a sketch and 2,000 with one; they are applied
+# again in about a second after a crash.
+_FLUSH_BYTES = 35 << 20
+_POINT_BYTES = 3_600  # of a point without its sketch
 
 
 class EdgeVectorStore:
@@ -78,7 +80,7 @@ class EdgeVectorStore:
         for embedded in chunks:
             self._check(embedded.vector, embedded.chunk.key.path)
         pieces = [chunks[start : start + _PIECE] for start in range(0, len(chunks), _PIECE)]
-        self._unflushed += len(chunks)
+        self._unflushed += sum(_POINT_BYTES + 4 * len(embedded.sketch) // 3 for embedded in chunks)
         await self._write(edge.UpdateOperation.upsert_points([points.point(c) for c in piece]) for piece in pieces)
 
     async def ensure(self) -> None:
@@ -242,7 +244,7 @@ class EdgeVectorStore:
                 )
             errors = [self._apply_one(operations) for operations in group]
             sync_log(self._root)
-            if self._unflushed >= _FLUSH_POINTS:
+            if self._unflushed >= _FLUSH_BYTES:
                 self._shard.flush()
                 self._unflushed = 0
         except BaseException as error:  # noqa: BLE001  (a panic of the engine is no Exception; nobody is left waiting)

@@ -10,6 +10,7 @@ from memoryd.domain.text.query import (
     analyze_query,
     coverage,
     has_subject,
+    nats_per_byte,
     surplus_words,
     term_weights,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "has_subject",
     "heading_terms",
     "holds",
+    "nats_per_byte",
     "quoted_phrases",
     "surplus_words",
     "term_weights",

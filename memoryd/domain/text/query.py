@@ -15,6 +15,7 @@ from memoryd.domain.text.words import word_terms
 MAX_QUERY_WORDS = 64
 # As many stop words make no question yet.
 _EMPTY_WORDS = 2
+_MOST_NATS = 10.0
 
 _STOP_TERMS = frozenset(word if is_run(word) else word_terms(word)[0] for word in STOP_WORDS)
 
@@ -49,6 +50,15 @@ def surplus_words(text: str) -> int:
 def has_subject(words: Sequence[QueryWord]) -> bool:
     """Whether a query's words say what it is about: "of" does not, and nor do no words; "who am I" may."""
     return len(words) > _EMPTY_WORDS or any(word.weight > STOP_WEIGHT for word in words)
+
+
+def nats_per_byte(words: Sequence[QueryWord], weights: Sequence[float]) -> float:
+    """Say how improbable words are for their length in UTF-8, at most 10: gibberish is, and so are identifiers.
+
+    `weights` say how rare each word is, in nats. Of no words it is 10.
+    """
+    size = sum(len(word.surface.encode()) for word in words)
+    return min(sum(weights) / size, _MOST_NATS) if size else _MOST_NATS
 
 
 def term_weights(words: Sequence[QueryWord]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from memoryd.domain.calibration import (
     VECTOR,
     VECTOR_SKETCHES,
     Calibration,
+    Evidence,
     best_rare_match,
     calibration,
     sketch_order,
@@ -45,18 +46,29 @@ def test_what_ran_decides(legs: tuple[bool, bool, bool], chosen: Calibration) ->
 
 @pytest.mark.parametrize("chosen", ALL)
 def test_a_score_is_between_0_and_1_and_falls_with_the_order(chosen: Calibration) -> None:
-    scores = chosen.scores(np.linspace(2, -1, 50), rare_match=0.4, coverage=0.5)
+    scores = chosen.scores(np.linspace(2, -1, 50), Evidence(5, 3.0, 0.5, 0.4))
     assert ((scores > 0) & (scores < 1)).all()
     assert (np.diff(scores) < 0).all()
-    assert np.isfinite(chosen.scores(np.array([-1e6, 1e6]))).all()
+    assert np.isfinite(chosen.scores(np.array([-1e6, 1e6]), Evidence(0, 10.0, 0.0))).all()
 
 
 def test_what_the_query_found_counts_for_all_chunks() -> None:
     order = np.array([1.0, 0.5])
-    little = HYBRID_SKETCHES.scores(order, rare_match=0.1, coverage=0.1)
-    much = HYBRID_SKETCHES.scores(order, rare_match=0.7, coverage=1.0)
+    little = HYBRID_SKETCHES.scores(order, Evidence(5, 3.0, 0.1, 0.1))
+    much = HYBRID_SKETCHES.scores(order, Evidence(5, 3.0, 1.0, 0.7))
     assert (little < 0.35).all()
     assert (much > 0.35).all()
+
+
+@pytest.mark.parametrize("chosen", ALL)
+def test_gibberish_is_found_out_by_its_improbable_words_unless_they_are_found(chosen: Calibration) -> None:
+    order = np.array([0.5])
+    words, gibberish, identifier = (
+        chosen.scores(order, Evidence(3, rarity, coverage, 0.45))[0]
+        for rarity, coverage in ((3.0, 0.4), (7.0, 0.0), (7.0, 1.0))
+    )
+    assert gibberish < 0.35 <= words
+    assert identifier >= 0.35
 
 
 def test_a_longer_chunk_is_expected_to_match_by_chance() -> None:

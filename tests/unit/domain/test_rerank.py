@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.domain.rerank import by_cross_encoder, by_sketches, calibrated
+from memoryd.domain.calibration import Evidence
+from memoryd.domain.rerank import best_coverage, by_cross_encoder, by_sketches, calibrated
 from memoryd.domain.scores import Scored, rank
 from memoryd.domain.sketches import Matches
 from tests.unit.domain.test_scores import candidate
@@ -18,6 +19,10 @@ UNIT = st.floats(0, 1)
 def fused(*legs: tuple[str, float | None, float | None, float | None]) -> list[Scored]:
     candidates = [candidate(name, cosine=cosine, bm25=bm25, coverage=found) for name, cosine, bm25, found in legs]
     return rank(candidates, unrelated=0.7, related=0.9)
+
+
+def evident(scored: list[Scored], rare_match: float | None = None) -> Evidence:
+    return Evidence(4, 3.0, best_coverage(scored), rare_match)
 
 
 def matches(*match: float) -> Matches:
@@ -51,7 +56,7 @@ def test_scores_fall_as_the_order_does(legs: list[tuple[float, float, float, flo
     if sketched:
         found = by_sketches(scored, matches(*(match for *_, match in legs)))
         scored, rare_match = found.scored, found.rare_match
-    done = calibrated(scored, rare_match=rare_match)
+    done = calibrated(scored, evident(scored, rare_match))
     assert sorted(names(done)) == sorted(names(scored))
     scores = [item.score for item in done]
     assert scores == sorted(scores, reverse=True)
@@ -63,23 +68,24 @@ def test_scores_fall_as_the_order_does(legs: list[tuple[float, float, float, flo
 
 
 def test_the_best_text_hit_that_holds_the_whole_query_is_kept() -> None:
-    legs = [("exact", 0.7, 9.0, 1.0), ("other", 0.7, 0.1, 1.0)]
-    scores = {item.candidate.chunk.id: item.score for item in calibrated(fused(*legs), rare_match=None)}
+    legs = fused(("exact", 0.7, 9.0, 1.0), ("other", 0.7, 0.1, 1.0))
+    scores = {item.candidate.chunk.id: item.score for item in calibrated(legs, Evidence(1, 7.0, 1.0, 0.0))}
     assert scores["exact"] == 0.35
     assert scores["other"] < 0.35
-    part = calibrated(fused(("exact", 0.7, 9.0, 0.9)), rare_match=None)
+    part = calibrated(fused(("exact", 0.7, 9.0, 0.9)), Evidence(1, 7.0, 0.9))
     assert part[0].score < 0.35
 
 
 @pytest.mark.parametrize("rare_match", [None, 1.0])
 def test_without_a_subject_nothing_answers(rare_match: float | None) -> None:
     scored = fused(("a", 0.9, 9.0, 1.0))
-    assert calibrated(scored, rare_match=rare_match)[0].score >= 0.35
-    assert calibrated(scored, rare_match=rare_match, subject=False)[0].score < 0.05
+    assert calibrated(scored, evident(scored, rare_match))[0].score >= 0.35
+    assert calibrated(scored, evident(scored, rare_match), subject=False)[0].score < 0.05
 
 
 def test_a_cross_encoder_refines_what_it_saw() -> None:
-    scored = calibrated(fused(("a", 0.9, None, None), ("b", 0.85, None, None), ("c", 0.8, None, None)), rare_match=None)
+    legs = fused(("a", 0.9, None, None), ("b", 0.85, None, None), ("c", 0.8, None, None))
+    scored = calibrated(legs, evident(legs))
     before = {item.candidate.chunk.id: item.score for item in scored}
     blended = by_cross_encoder(scored, {"a": 0.0, "b": 1.0})
     assert names(blended) == ["b", "a", "c"]
@@ -90,5 +96,5 @@ def test_a_cross_encoder_refines_what_it_saw() -> None:
 
 def test_nothing_to_rerank() -> None:
     assert by_sketches([], matches()).scored == []
-    assert calibrated([], rare_match=None) == []
+    assert calibrated([], evident([])) == []
     assert by_cross_encoder([], {}) == []
