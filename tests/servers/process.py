@@ -16,7 +16,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_START_SECONDS = 60.0
+_START_SECONDS = 180.0
 _STOP_SECONDS = 20.0
 _ROOM = 1 << 30
 
