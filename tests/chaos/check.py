@@ -7,14 +7,26 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from memoryd.client import SearchReply
 from memoryd.domain.chunking import Limits, chunk_markdown
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline
 from memoryd.domain.text import analyze
-from memoryd.generations.parts import Parts
-from memoryd.ports import ChunkStore, Filter, Hit, Lane, QueryTerm, TextKind, Tokenizer
+from memoryd.ports import (
+    ChunkStore,
+    Embedder,
+    Filter,
+    Hit,
+    Lane,
+    Manifest,
+    QueryTerm,
+    TextKind,
+    TextStore,
+    Tokenizer,
+    VectorStore,
+)
 from tests.chaos.stream import COMMON
 
 _ALL = 10_000
@@ -33,10 +45,30 @@ class Counts:
         """Tell all."""
         return f"{self.lost} lost, {self.ghost} ghost, {self.doubled} doubled, {self.wrong_lines} wrong lines"
 
+    def add(self, other: Counts) -> None:
+        """Add what is wrong elsewhere."""
+        self.lost += other.lost
+        self.ghost += other.ghost
+        self.doubled += other.doubled
+        self.wrong_lines += other.wrong_lines
+
     @property
     def total(self) -> int:
         """All together."""
         return self.lost + self.ghost + self.doubled + self.wrong_lines
+
+
+class Indexed(Protocol):
+    """What is compared with a folder."""
+
+    @property
+    def embedder(self) -> Embedder: ...
+    @property
+    def manifest(self) -> Manifest: ...
+    @property
+    def vectors(self) -> VectorStore: ...
+    @property
+    def texts(self) -> TextStore: ...
 
 
 @dataclass(frozen=True)
@@ -57,27 +89,33 @@ class Truth:
         return cls(hashlib.sha256(content).hexdigest(), text.split("\n"), found)
 
 
-async def compare(parts: Parts, scope: Scope, folder: Path, chunk_tokens: int) -> Counts:
+async def compare(parts: Indexed, scope: Scope, folder: Path, chunk_tokens: int) -> Counts:
     """Count what differs between a folder and what is indexed of it."""
     limits = Limits(target_tokens=chunk_tokens, max_tokens=(await parts.embedder.info()).window)
     tokenizer = await parts.embedder.tokenizer()
-    files = {file.name: Truth.read(file, tokenizer, limits) for file in folder.glob("*.md")}
+    files = {file.relative_to(folder).as_posix(): Truth.read(file, tokenizer, limits) for file in folder.rglob("*.md")}
     outlines = (await parts.manifest.view(scope)).outlines
     query = await parts.embedder.embed([COMMON], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=10.0)
     terms = [QueryTerm(term) for term in analyze(COMMON)]
-    counts = Counts()
-    for store, hits in (
-        (parts.vectors, await parts.vectors.search(query.vectors[0], Filter(scope), _ALL)),
-        (parts.texts, await parts.texts.search(terms, Filter(scope), _ALL)),
-    ):
-        await _count(counts, store, hits, scope, files, outlines)
+    by_vector = _texts(await parts.vectors.search(query.vectors[0], Filter(scope), _ALL))
+    by_text = _texts(await parts.texts.search(terms, Filter(scope), _ALL))
+    texts = by_text | by_vector  # a chunk's text is in its id
+    listed = {name for outline in outlines.values() for name in outline.by_id}
+    findable = {name for name in listed if COMMON in texts.get(name, "")}
+    counts = Counts(lost=len(listed - by_vector.keys()) + len(findable - by_text.keys()))
+    for store in (parts.vectors, parts.texts):
+        await _count(counts, store, texts, scope, files, outlines)
     return counts
+
+
+def _texts(hits: Sequence[Hit]) -> dict[str, str]:
+    return {hit.chunk.id: hit.chunk.text for hit in hits}
 
 
 async def _count(
     counts: Counts,
     store: ChunkStore,
-    hits: Sequence[Hit],
+    texts: Mapping[str, str],
     scope: Scope,
     files: Mapping[str, Truth],
     outlines: Mapping[str, Outline],
@@ -87,7 +125,6 @@ async def _count(
     counts.lost += len(listed - held.keys())
     counts.ghost += sum(held[name] for name in held.keys() - listed)
     counts.doubled += sum(number - 1 for number in held.values())
-    texts = {hit.chunk.id: hit.chunk.text for hit in hits}
     for path in files.keys() | outlines.keys():
         truth, outline = files.get(path), outlines.get(path)
         shown = outline.chunks if outline is not None else ()

@@ -35,7 +35,6 @@ _WORDS = [
     "zephyr",
 ]
 _MOST_FILES = 40
-_SECTION_WORDS = 30
 
 
 class Stream:
@@ -67,14 +66,14 @@ class Stream:
         """Write a new file, or one again that was there before."""
         name = f"note-{self._rng.randrange(_MOST_FILES * 2)}.md"
         again = self._dropped and self._rng.random() < 0.5
-        sections = [self._section() for _ in range(self._rng.randint(1, 6))]
+        sections = [section(self._rng) for _ in range(self._rng.randint(1, 6))]
         self._write(name, self._dropped.pop() if again else "\n".join(sections))
 
     def _edit(self) -> None:
         """Change one line."""
         file = self._any()
         lines = file.read_text().split("\n")
-        lines[self._rng.randrange(len(lines))] = self._sentence()
+        lines[self._rng.randrange(len(lines))] = sentence(self._rng)
         self._write(file.name, "\n".join(lines))
 
     def _blank_line(self) -> None:
@@ -84,7 +83,7 @@ class Stream:
     def _append(self) -> None:
         file = self._any()
         text = file.read_text()
-        self._write(file.name, f"{text}\n{self._section()}" if len(text) < 5_000 else self._section())
+        self._write(file.name, f"{text}\n{section(self._rng)}" if len(text) < 5_000 else section(self._rng))
 
     def _rename(self) -> None:
         file = self._any()
@@ -98,19 +97,12 @@ class Stream:
     def _burst(self) -> None:
         """Create, write, delete and write again at once."""
         name = self._any().name
-        self._write(name, self._section())
+        self._write(name, section(self._rng))
         (self._folder / name).unlink()
-        self._write(name, f"{self._section()}\n{self._section()}")
+        self._write(name, f"{section(self._rng)}\n{section(self._rng)}")
 
     def _any(self) -> Path:
         return self._rng.choice(sorted(self._folder.glob("*.md")))
-
-    def _section(self) -> str:
-        heading = f"## {self._rng.choice(_WORDS)} {self._rng.randrange(1_000)}"
-        return "\n".join([heading, "", *(self._sentence() for _ in range(self._rng.randint(1, 4))), ""])
-
-    def _sentence(self) -> str:
-        return f"The {COMMON} of {' '.join(self._rng.choices(_WORDS, k=8))} {self._rng.randrange(10**6)}."
 
     def _write(self, name: str, text: str) -> None:
         content = text.encode()
@@ -118,3 +110,14 @@ class Stream:
         new = self._folder / f"{name}.new"
         new.write_bytes(content)
         new.replace(self._folder / name)
+
+
+def section(rng: random.Random) -> str:
+    """Make a section of one to four sentences."""
+    heading = f"## {rng.choice(_WORDS)} {rng.randrange(1_000)}"
+    return "\n".join([heading, "", *(sentence(rng) for _ in range(rng.randint(1, 4))), ""])
+
+
+def sentence(rng: random.Random) -> str:
+    """Make a sentence that holds the common word."""
+    return f"The {COMMON} of {' '.join(rng.choices(_WORDS, k=8))} {rng.randrange(10**6)}."
