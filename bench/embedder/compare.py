@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,7 +33,12 @@ async def run(corpus: Corpus, ours: float, infinity: Path | None) -> list[Figure
         rate = corpus.tokens / seconds
         figures.append(Figure("sentence-transformers, encode()", rate, "tokens/s", "memoryd", rate / ours))
     if infinity is not None:
-        rate = corpus.tokens / await _infinity(infinity, prefixed)
+        try:
+            seconds = await _infinity(infinity, prefixed)
+        except (RuntimeError, TimeoutError, httpx.HTTPError) as error:  # the other figures must not go with it
+            print(f"infinity-emb is left out: {error!r}", file=sys.stderr)
+            return figures
+        rate = corpus.tokens / seconds
         figures.append(Figure("infinity-emb over HTTP", rate, "tokens/s", "memoryd", rate / ours))
     return figures
 
