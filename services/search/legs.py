@@ -163,7 +163,9 @@ class Legs:
 
         share = self._settings.leg_share
         done = await stages.run(Stage.VECTOR, leg, share=share, instead=instead, breaker=self._comparing)
-        hits, more = done or (None, [])
+        if done is None:  # token sketches are in the store that has just failed
+            return Found(None, None, embedding)
+        hits, more = done
         return Found(hits, None, embedding, tokens, more)
 
     async def _text(self, ask: Ask, where: Filter, visible: Visible, stages: Stages) -> list[Hit] | None:
