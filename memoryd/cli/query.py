@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import Annotated, TypeVar
 
@@ -14,7 +14,8 @@ from rich.text import Text
 
 from memoryd.cli.generations import ready_in
 from memoryd.cli.output import Json, Server, err, out, print_json
-from memoryd.client import MemorydClient, SearchReply, StatusReply, SyncReply, WorkspaceStatus, connect
+from memoryd.client import MemorydClient, PartProbe, SearchReply, StatusReply, SyncReply, WorkspaceStatus, connect
+from memoryd.errors import MemorydError
 
 _Reply = TypeVar("_Reply")
 
@@ -109,12 +110,41 @@ def get(
         err.print(f"more from line {reply.next_from}: --from {reply.next_from}", style="dim")
 
 
-def status(*, workspace: Workspace = "", server: Server = None, as_json: Json = False) -> None:
+def status(
+    *,
+    deep: Annotated[bool, typer.Option("--deep", help="Ask each part something small: 1 if any fails.")] = False,
+    workspace: Workspace = "",
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
     """Show what is indexed and what is pending."""
-    reply: StatusReply = _run(server, lambda client: client.status(workspace=workspace))
+    parts = _run(server, lambda client: client.probe(workspace=workspace)) if deep else ()
+    failed = [part for part in parts if part.reason]
+    reply: StatusReply | None = None
+    try:
+        reply = _run(server, lambda client: client.status(workspace=workspace))
+    except MemorydError:
+        if not failed:
+            raise
     if as_json:
-        print_json(asdict(reply))
-        return
+        shown = {"parts": [asdict(part) for part in parts]} if deep else {}
+        print_json((asdict(reply) if reply else {}) | shown)
+    else:
+        _show_parts(parts)
+        if reply:
+            _show_status(reply)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _show_parts(parts: Sequence[PartProbe]) -> None:
+    for part in parts:
+        how = f"fails: {part.reason}" if part.reason else "answers"
+        line = f"{part.part:<13}{how} after {part.milliseconds:.1f} ms"
+        out.print(Text(line, style="yellow" if part.reason else ""))
+
+
+def _show_status(reply: StatusReply) -> None:
     table = Table("workspace", "files", "chunks", "pending", "behind", "set aside", "compared", "state")
     for item in reply.workspaces:
         table.add_row(

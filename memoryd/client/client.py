@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 import grpc
 
 from memoryd.client import messages
-from memoryd.client.replies import GetReply, SearchReply, StatusReply, SyncReply
+from memoryd.client.replies import GetReply, PartProbe, SearchReply, StatusReply, SyncReply
 from memoryd.endpoint import discover, is_loopback
 from memoryd.errors import DeadlineExceededError, MemorydError, UnauthenticatedError, UnavailableError
 from memoryd.server.status import read_error, to_error
@@ -194,6 +194,12 @@ class MemorydClient:
         """Report on one workspace, or on all that the key covers."""
         request = messages.fill(memory_pb2.MemoryServiceStatusRequest(), workspace=workspace)
         return messages.status_reply(await self._call(self._stub.Status, request))
+
+    async def probe(self, *, workspace: str = "") -> tuple[PartProbe, ...]:
+        """Have each part that a search needs asked something small, and tell how long it took."""
+        request = messages.fill(memory_pb2.MemoryServiceProbeRequest(), workspace=workspace)
+        response = await self._call(self._stub.Probe, request)
+        return tuple(PartProbe(part.part, part.milliseconds, part.reason) for part in response.parts)
 
     async def _call(
         self,

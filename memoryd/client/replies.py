@@ -179,6 +179,15 @@ class GenerationStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class PartProbe:
+    """How a part has answered a small question: after how long, and why it does not work, empty where it does."""
+
+    part: str
+    milliseconds: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class StatusReply:
     """The status of the caller's workspaces; `model` is None while the embedder does not answer."""
 

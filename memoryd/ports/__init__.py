@@ -12,7 +12,15 @@ from memoryd.ports.generations import Current, Generations, Registry
 from memoryd.ports.keys import KeyStore, Principal
 from memoryd.ports.maintenance import Maintenance
 from memoryd.ports.manifest import Manifest
-from memoryd.ports.services import FileWarning, IndexFailure, Indexing, IndexStatus, QuarantinedFile, Searcher
+from memoryd.ports.services import (
+    FileWarning,
+    IndexFailure,
+    Indexing,
+    IndexStatus,
+    PartProbe,
+    QuarantinedFile,
+    Searcher,
+)
 from memoryd.ports.stores import ChunkStore, EmbeddedChunk, Embedding, Filter, Hit, QueryTerm, TextStore, VectorStore
 from memoryd.ports.workspace import Workspace, WorkspaceFile
 
@@ -36,6 +44,7 @@ __all__ = [
     "Lane",
     "Maintenance",
     "Manifest",
+    "PartProbe",
     "Principal",
     "QuarantinedFile",
     "QueryTerm",

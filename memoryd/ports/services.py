@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -82,6 +83,23 @@ class IndexStatus:
     warnings: tuple[FileWarning, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PartProbe:
+    """How a part has answered a small question.
+
+    Attributes:
+        part: its name: embedder, vector store, text store, file log, manifest.
+        milliseconds: how long it took, or after how long it was given up.
+        reason: why it does not work, UPPER_SNAKE, for programs; empty where it does.
+        detail: the same for the operator: it may name addresses and folders.
+    """
+
+    part: str
+    milliseconds: float
+    reason: str = ""
+    detail: str = ""
+
+
 class Indexing(Protocol):
     """The indexer service."""
 
@@ -98,4 +116,8 @@ class Indexing(Protocol):
 
     async def disk_bytes(self) -> int:
         """Bytes that the indexes use; 0 where unknown."""
+        ...
+
+    async def probe(self, scope: Scope, timeout: float) -> Sequence[PartProbe]:
+        """Ask each part something small, with data of `scope`, at most `timeout` seconds; none that fails is raised."""
         ...

@@ -26,7 +26,7 @@ from memoryd.v1 import maintenance_pb2 as memoryd_dot_v1_dot_maintenance__pb2
 from memoryd.v1 import memory_pb2 as memoryd_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18memoryd/v1/indexer.proto\x12\nmemoryd.v1\x1a\x1cmemoryd/v1/maintenance.proto\x1a\x17memoryd/v1/memory.proto\"0\n\x0bSyncRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\"0\n\x0cSyncResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x04\x12\x0f\n\x07pending\x18\x02 \x01(\x04\"3\n\x0eReindexRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\" \n\x0fReindexResponse\x12\r\n\x05\x66iles\x18\x01 \x01(\x04\"@\n\x1bIndexerServiceStatusRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\"_\n\x1cIndexerServiceStatusResponse\x12+\n\x06status\x18\x01 \x01(\x0b\x32\x1b.memoryd.v1.WorkspaceStatus\x12\x12\n\ndisk_bytes\x18\x02 \x01(\x04\x32\xf9\x03\n\x0eIndexerService\x12\x39\n\x04Sync\x12\x17.memoryd.v1.SyncRequest\x1a\x18.memoryd.v1.SyncResponse\x12\x42\n\x07Reindex\x12\x1a.memoryd.v1.ReindexRequest\x1a\x1b.memoryd.v1.ReindexResponse\x12[\n\x06Status\x12\'.memoryd.v1.IndexerServiceStatusRequest\x1a(.memoryd.v1.IndexerServiceStatusResponse\x12K\n\nWorkspaces\x12\x1d.memoryd.v1.WorkspacesRequest\x1a\x1e.memoryd.v1.WorkspacesResponse\x12<\n\x05\x43heck\x12\x18.memoryd.v1.CheckRequest\x1a\x19.memoryd.v1.CheckResponse\x12<\n\x05Purge\x12\x18.memoryd.v1.PurgeRequest\x1a\x19.memoryd.v1.PurgeResponse\x12\x42\n\x07Unblock\x12\x1a.memoryd.v1.UnblockRequest\x1a\x1b.memoryd.v1.UnblockResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18memoryd/v1/indexer.proto\x12\nmemoryd.v1\x1a\x1cmemoryd/v1/maintenance.proto\x1a\x17memoryd/v1/memory.proto\"0\n\x0bSyncRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\"0\n\x0cSyncResponse\x12\x0f\n\x07\x63hanged\x18\x01 \x01(\x04\x12\x0f\n\x07pending\x18\x02 \x01(\x04\"3\n\x0eReindexRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\" \n\x0fReindexResponse\x12\r\n\x05\x66iles\x18\x01 \x01(\x04\"@\n\x1bIndexerServiceStatusRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\"_\n\x1cIndexerServiceStatusResponse\x12+\n\x06status\x18\x01 \x01(\x0b\x32\x1b.memoryd.v1.WorkspaceStatus\x12\x12\n\ndisk_bytes\x18\x02 \x01(\x04\"1\n\x0cProbeRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\"5\n\rProbeResponse\x12$\n\x05parts\x18\x01 \x03(\x0b\x32\x15.memoryd.v1.PartProbe2\xb7\x04\n\x0eIndexerService\x12\x39\n\x04Sync\x12\x17.memoryd.v1.SyncRequest\x1a\x18.memoryd.v1.SyncResponse\x12\x42\n\x07Reindex\x12\x1a.memoryd.v1.ReindexRequest\x1a\x1b.memoryd.v1.ReindexResponse\x12[\n\x06Status\x12\'.memoryd.v1.IndexerServiceStatusRequest\x1a(.memoryd.v1.IndexerServiceStatusResponse\x12<\n\x05Probe\x12\x18.memoryd.v1.ProbeRequest\x1a\x19.memoryd.v1.ProbeResponse\x12K\n\nWorkspaces\x12\x1d.memoryd.v1.WorkspacesRequest\x1a\x1e.memoryd.v1.WorkspacesResponse\x12<\n\x05\x43heck\x12\x18.memoryd.v1.CheckRequest\x1a\x19.memoryd.v1.CheckResponse\x12<\n\x05Purge\x12\x18.memoryd.v1.PurgeRequest\x1a\x19.memoryd.v1.PurgeResponse\x12\x42\n\x07Unblock\x12\x1a.memoryd.v1.UnblockRequest\x1a\x1b.memoryd.v1.UnblockResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,6 +45,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_INDEXERSERVICESTATUSREQUEST']._serialized_end=346
   _globals['_INDEXERSERVICESTATUSRESPONSE']._serialized_start=348
   _globals['_INDEXERSERVICESTATUSRESPONSE']._serialized_end=443
-  _globals['_INDEXERSERVICE']._serialized_start=446
-  _globals['_INDEXERSERVICE']._serialized_end=951
+  _globals['_PROBEREQUEST']._serialized_start=445
+  _globals['_PROBEREQUEST']._serialized_end=494
+  _globals['_PROBERESPONSE']._serialized_start=496
+  _globals['_PROBERESPONSE']._serialized_end=549
+  _globals['_INDEXERSERVICE']._serialized_start=552
+  _globals['_INDEXERSERVICE']._serialized_end=1119
 # @@protoc_insertion_point(module_scope)

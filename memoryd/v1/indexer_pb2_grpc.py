@@ -51,6 +51,11 @@ class IndexerServiceStub:
                 request_serializer=memoryd_dot_v1_dot_indexer__pb2.IndexerServiceStatusRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_indexer__pb2.IndexerServiceStatusResponse.FromString,
                 _registered_method=True)
+        self.Probe = channel.unary_unary(
+                '/memoryd.v1.IndexerService/Probe',
+                request_serializer=memoryd_dot_v1_dot_indexer__pb2.ProbeRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_indexer__pb2.ProbeResponse.FromString,
+                _registered_method=True)
         self.Workspaces = channel.unary_unary(
                 '/memoryd.v1.IndexerService/Workspaces',
                 request_serializer=memoryd_dot_v1_dot_maintenance__pb2.WorkspacesRequest.SerializeToString,
@@ -93,6 +98,13 @@ class IndexerServiceServicer:
 
     def Status(self, request, context):
         """Reports what is indexed and what is pending.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Probe(self, request, context):
+        """Asks each part that indexing and searching need something small, now.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -143,6 +155,11 @@ def add_IndexerServiceServicer_to_server(servicer, server):
                     servicer.Status,
                     request_deserializer=memoryd_dot_v1_dot_indexer__pb2.IndexerServiceStatusRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_indexer__pb2.IndexerServiceStatusResponse.SerializeToString,
+            ),
+            'Probe': grpc.unary_unary_rpc_method_handler(
+                    servicer.Probe,
+                    request_deserializer=memoryd_dot_v1_dot_indexer__pb2.ProbeRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_indexer__pb2.ProbeResponse.SerializeToString,
             ),
             'Workspaces': grpc.unary_unary_rpc_method_handler(
                     servicer.Workspaces,
@@ -247,6 +264,33 @@ class IndexerService:
             '/memoryd.v1.IndexerService/Status',
             memoryd_dot_v1_dot_indexer__pb2.IndexerServiceStatusRequest.SerializeToString,
             memoryd_dot_v1_dot_indexer__pb2.IndexerServiceStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Probe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.IndexerService/Probe',
+            memoryd_dot_v1_dot_indexer__pb2.ProbeRequest.SerializeToString,
+            memoryd_dot_v1_dot_indexer__pb2.ProbeResponse.FromString,
             options,
             channel_credentials,
             insecure,

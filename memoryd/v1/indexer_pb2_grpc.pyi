@@ -23,6 +23,8 @@ class IndexerServiceStub:
     """Puts every file of a workspace into the queue again."""
     Status: _aio.UnaryUnaryMultiCallable[_indexer_pb2.IndexerServiceStatusRequest, _indexer_pb2.IndexerServiceStatusResponse]
     """Reports what is indexed and what is pending."""
+    Probe: _aio.UnaryUnaryMultiCallable[_indexer_pb2.ProbeRequest, _indexer_pb2.ProbeResponse]
+    """Asks each part that indexing and searching need something small, now."""
     Workspaces: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.WorkspacesRequest, _maintenance_pb2.WorkspacesResponse]
     """Lists the workspaces that anything is known of."""
     Check: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.CheckRequest, _maintenance_pb2.CheckResponse]
@@ -58,6 +60,14 @@ class IndexerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_indexer_pb2.IndexerServiceStatusRequest, _abc.Awaitable[_indexer_pb2.IndexerServiceStatusResponse]],
     ) -> _abc.Awaitable[_indexer_pb2.IndexerServiceStatusResponse]:
         """Reports what is indexed and what is pending."""
+
+    @_abc_1.abstractmethod
+    def Probe(
+        self,
+        request: _indexer_pb2.ProbeRequest,
+        context: _aio.ServicerContext[_indexer_pb2.ProbeRequest, _abc.Awaitable[_indexer_pb2.ProbeResponse]],
+    ) -> _abc.Awaitable[_indexer_pb2.ProbeResponse]:
+        """Asks each part that indexing and searching need something small, now."""
 
     @_abc_1.abstractmethod
     def Workspaces(

@@ -703,6 +703,84 @@ class MemoryServiceStatusResponse(_message.Message):
 Global___MemoryServiceStatusResponse: _TypeAlias = MemoryServiceStatusResponse  # noqa: Y015
 
 @_typing.final
+class MemoryServiceProbeRequest(_message.Message):
+    """Asks for a probe of the parts, with reads of one workspace of the key."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKSPACE_FIELD_NUMBER: _builtins.int
+    workspace: _builtins.str
+    """Empty: the first of the key."""
+    def __init__(
+        self,
+        *,
+        workspace: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["workspace", b"workspace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemoryServiceProbeRequest: _TypeAlias = MemoryServiceProbeRequest  # noqa: Y015
+
+@_typing.final
+class MemoryServiceProbeResponse(_message.Message):
+    """How each part has answered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___PartProbe]: ...
+    def __init__(
+        self,
+        *,
+        parts: _abc.Iterable[Global___PartProbe] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["parts", b"parts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemoryServiceProbeResponse: _TypeAlias = MemoryServiceProbeResponse  # noqa: Y015
+
+@_typing.final
+class PartProbe(_message.Message):
+    """How one part has answered a small question."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PART_FIELD_NUMBER: _builtins.int
+    MILLISECONDS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    part: _builtins.str
+    """"embedder", "vector store", "text store", "file log", "manifest"; "indexer" alone where that does not answer."""
+    milliseconds: _builtins.float
+    """How long it took, or after how long it was given up."""
+    reason: _builtins.str
+    """UPPER_SNAKE; empty where it works."""
+    detail: _builtins.str
+    """For the operator: it may name addresses and folders. Empty in answers of MemoryService."""
+    def __init__(
+        self,
+        *,
+        part: _builtins.str = ...,
+        milliseconds: _builtins.float = ...,
+        reason: _builtins.str = ...,
+        detail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "milliseconds", b"milliseconds", "part", b"part", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PartProbe: _TypeAlias = PartProbe  # noqa: Y015
+
+@_typing.final
 class GenerationStatus(_message.Message):
     """One complete index, of all tenants: one for each model that is or was configured."""
 

@@ -55,6 +55,11 @@ class MemoryServiceStub:
                 request_serializer=memoryd_dot_v1_dot_memory__pb2.MemoryServiceStatusRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_memory__pb2.MemoryServiceStatusResponse.FromString,
                 _registered_method=True)
+        self.Probe = channel.unary_unary(
+                '/memoryd.v1.MemoryService/Probe',
+                request_serializer=memoryd_dot_v1_dot_memory__pb2.MemoryServiceProbeRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_memory__pb2.MemoryServiceProbeResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer:
@@ -90,6 +95,13 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Probe(self, request, context):
+        """Asks each part that a search needs something small, now, and tells how long it took.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -112,6 +124,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.Status,
                     request_deserializer=memoryd_dot_v1_dot_memory__pb2.MemoryServiceStatusRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_memory__pb2.MemoryServiceStatusResponse.SerializeToString,
+            ),
+            'Probe': grpc.unary_unary_rpc_method_handler(
+                    servicer.Probe,
+                    request_deserializer=memoryd_dot_v1_dot_memory__pb2.MemoryServiceProbeRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_memory__pb2.MemoryServiceProbeResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -223,6 +240,33 @@ class MemoryService:
             '/memoryd.v1.MemoryService/Status',
             memoryd_dot_v1_dot_memory__pb2.MemoryServiceStatusRequest.SerializeToString,
             memoryd_dot_v1_dot_memory__pb2.MemoryServiceStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Probe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.MemoryService/Probe',
+            memoryd_dot_v1_dot_memory__pb2.MemoryServiceProbeRequest.SerializeToString,
+            memoryd_dot_v1_dot_memory__pb2.MemoryServiceProbeResponse.FromString,
             options,
             channel_credentials,
             insecure,

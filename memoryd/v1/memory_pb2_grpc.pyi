@@ -29,6 +29,8 @@ class MemoryServiceStub:
     """
     Status: _aio.UnaryUnaryMultiCallable[_memory_pb2.MemoryServiceStatusRequest, _memory_pb2.MemoryServiceStatusResponse]
     """Reports what is indexed and what is pending."""
+    Probe: _aio.UnaryUnaryMultiCallable[_memory_pb2.MemoryServiceProbeRequest, _memory_pb2.MemoryServiceProbeResponse]
+    """Asks each part that a search needs something small, now, and tells how long it took."""
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """The memory tools of an agent."""
@@ -66,5 +68,13 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_memory_pb2.MemoryServiceStatusRequest, _abc.Awaitable[_memory_pb2.MemoryServiceStatusResponse]],
     ) -> _abc.Awaitable[_memory_pb2.MemoryServiceStatusResponse]:
         """Reports what is indexed and what is pending."""
+
+    @_abc_1.abstractmethod
+    def Probe(
+        self,
+        request: _memory_pb2.MemoryServiceProbeRequest,
+        context: _aio.ServicerContext[_memory_pb2.MemoryServiceProbeRequest, _abc.Awaitable[_memory_pb2.MemoryServiceProbeResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.MemoryServiceProbeResponse]:
+        """Asks each part that a search needs something small, now, and tells how long it took."""
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _aio.Server) -> None: ...

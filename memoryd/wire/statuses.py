@@ -1,10 +1,10 @@
-"""IndexStatus ↔ WorkspaceStatus."""
+"""IndexStatus ↔ WorkspaceStatus, and how parts answer."""
 
 from __future__ import annotations
 
 from memoryd.domain.files import Problem
 from memoryd.domain.names import Scope
-from memoryd.ports import FileWarning, IndexFailure, IndexStatus, QuarantinedFile
+from memoryd.ports import FileWarning, IndexFailure, IndexStatus, PartProbe, QuarantinedFile
 from memoryd.v1 import memory_pb2
 
 
@@ -41,6 +41,18 @@ def status_from(status: memory_pb2.WorkspaceStatus, scope: Scope) -> IndexStatus
         failure=_failure_from(status.failure) if status.HasField("failure") else None,
         warnings=tuple(FileWarning(file.path, file.warning) for file in status.warnings),
     )
+
+
+def probe_to(probe: PartProbe) -> memory_pb2.PartProbe:
+    """Write down how a part has answered."""
+    return memory_pb2.PartProbe(
+        part=probe.part, milliseconds=probe.milliseconds, reason=probe.reason, detail=probe.detail
+    )
+
+
+def probe_from(probe: memory_pb2.PartProbe) -> PartProbe:
+    """Read how a part has answered."""
+    return PartProbe(probe.part, probe.milliseconds, probe.reason, probe.detail)
 
 
 def _failure_to(failure: IndexFailure) -> memory_pb2.IndexFailure:

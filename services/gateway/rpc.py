@@ -17,7 +17,7 @@ from memoryd.v1 import memory_pb2, memory_pb2_grpc
 from memoryd.wire.answers import answer_facts, answer_to
 from memoryd.wire.models import model_to
 from memoryd.wire.queries import chat_from, query_from
-from memoryd.wire.statuses import status_to
+from memoryd.wire.statuses import probe_to, status_to
 from services.gateway.service import DEFAULT_LINES, Content, GatewayService, Read, State, WorkspaceState
 
 SERVICE = memory_pb2.DESCRIPTOR.services_by_name["MemoryService"].full_name
@@ -70,6 +70,18 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
         state = await self._service.status([resolve_scope(principal, name) for name in names])
         current().facts["workspaces"] = len(names)
         return _status_response(state)
+
+    async def Probe(
+        self, request: memory_pb2.MemoryServiceProbeRequest, context: _Context
+    ) -> memory_pb2.MemoryServiceProbeResponse:
+        """Ask the parts."""
+        scope = _scope(request.workspace or min(current().principal.workspaces))
+        parts = await self._service.probe(scope, timeout=current().left)
+        current().facts["failed"] = sum(bool(part.reason) for part in parts)
+        response = memory_pb2.MemoryServiceProbeResponse(parts=map(probe_to, parts))
+        for part in response.parts:
+            part.detail = ""  # as a failure's: it may name addresses and folders
+        return response
 
 
 def _scope(workspace: str) -> Scope:

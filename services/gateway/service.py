@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -11,7 +11,7 @@ from memoryd.domain.names import Scope
 from memoryd.domain.queries import Chat, ModelInfo, SearchAnswer, SearchQuery
 from memoryd.errors import MemorydError, PreconditionFailedError, refuse
 from memoryd.generations.admin import GenerationStatus, statuses
-from memoryd.ports import Embedder, Generations, Indexing, IndexStatus, Searcher, Workspace
+from memoryd.ports import Embedder, Generations, Indexing, IndexStatus, PartProbe, Searcher, Workspace
 from services.gateway.excerpts import Excerpt, excerpt
 from services.gateway.settings import GatewaySettings
 from services.gateway.validation import checked_path, checked_query
@@ -124,6 +124,16 @@ class GatewayService:
             version=version("memoryd"),
             generations=await self._generations(),
         )
+
+    async def probe(self, scope: Scope, *, timeout: float) -> Sequence[PartProbe]:
+        """Ask each part something small; where the indexer does not answer, that is what is told."""
+        margin = min(self.settings.margin, timeout / 2)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            return await self.indexing.probe(scope, timeout - margin)
+        except MemorydError as error:
+            return [PartProbe("indexer", (loop.time() - began) * 1000, error.reason, str(error))]
 
     async def _state(self, scope: Scope) -> WorkspaceState:
         problem = await self.workspace.problem(scope)

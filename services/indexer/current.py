@@ -14,7 +14,7 @@ from memoryd.domain.purges import PurgedFile, PurgeOrder, PurgeReceipt
 from memoryd.domain.repairs import Checkup
 from memoryd.errors import NotFoundError
 from memoryd.generations.live import Live
-from memoryd.ports import IndexStatus, Maintenance
+from memoryd.ports import IndexStatus, Maintenance, PartProbe
 from services.indexer.generation import Failure, IndexedGeneration
 
 P = TypeVar("P")
@@ -50,6 +50,11 @@ class CurrentIndexing(Maintenance, Generic[P]):
     async def disk_bytes(self) -> int:
         """Bytes that the indexes use; 0 where unknown."""
         return await self._disk_bytes() if self._disk_bytes else 0
+
+    async def probe(self, scope: Scope, timeout: float) -> Sequence[PartProbe]:
+        """Ask each part of the generation that answers something small, at most `timeout` seconds."""
+        async with self._live.using() as (_, bundle):
+            return await self._of(bundle).indexer.probe(scope, timeout)
 
     async def progress(self, scope: Scope, timeout: float = math.inf) -> AsyncIterator[IndexStatus]:
         """Report the status, now and after changes, until nothing is pending or `timeout` seconds are over."""

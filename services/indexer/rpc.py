@@ -19,7 +19,7 @@ from memoryd.server.lifecycle import Server
 from memoryd.v1 import indexer_pb2, indexer_pb2_grpc, maintenance_pb2
 from memoryd.wire.maintenance import checkup_to, receipt_to
 from memoryd.wire.scopes import named_scope
-from memoryd.wire.statuses import status_to
+from memoryd.wire.statuses import probe_to, status_to
 
 SERVICE = indexer_pb2.DESCRIPTOR.services_by_name["IndexerService"].full_name
 # Kept back from the deadline, so that what was done until then is still told, in seconds.
@@ -71,6 +71,13 @@ class IndexerServicer(indexer_pb2_grpc.IndexerServiceServicer):
             scope = named_scope(request.tenant, request.workspace)
             response.status.CopyFrom(status_to(await self._service.status(scope)))
         return response
+
+    async def Probe(self, request: indexer_pb2.ProbeRequest, context: _Context) -> indexer_pb2.ProbeResponse:
+        """Ask the parts."""
+        scope = named_scope(request.tenant, request.workspace)
+        parts = await self._service.probe(scope, current().within(_MARGIN))
+        current().facts["failed"] = sum(bool(part.reason) for part in parts)
+        return indexer_pb2.ProbeResponse(parts=map(probe_to, parts))
 
     async def Workspaces(
         self, request: maintenance_pb2.WorkspacesRequest, context: _Context

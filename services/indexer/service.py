@@ -24,6 +24,7 @@ from memoryd.ports import (
     IndexStatus,
     Maintenance,
     Manifest,
+    PartProbe,
     QuarantinedFile,
     TextStore,
     VectorStore,
@@ -34,6 +35,7 @@ from services.indexer.embed import EmbedStage
 from services.indexer.metrics import IndexerMetrics, default_metrics
 from services.indexer.pipeline import Pipeline
 from services.indexer.prepare import Preparer
+from services.indexer.probe import Prober
 from services.indexer.repair.inspect import Inspector
 from services.indexer.repair.mend import Mender
 from services.indexer.repair.purge import Purger
@@ -119,6 +121,15 @@ class Indexer(Maintenance):
             workspace=workspace,
             settings=settings,
             forget=self._vectorizer.forget,
+        )
+        self._prober = Prober(
+            log=log,
+            manifest=manifest,
+            vectors=vectors,
+            texts=texts,
+            embedder=embedder,
+            consumer=settings.consumer,
+            clock=clock,
         )
         self._preparer: Preparer | None = None
         self._pipeline: Pipeline | None = None
@@ -245,6 +256,10 @@ class Indexer(Maintenance):
     async def disk_bytes(self) -> int:
         """Bytes that the indexes use; 0 where unknown."""
         return await self._disk_bytes() if self._disk_bytes else 0
+
+    async def probe(self, scope: Scope, timeout: float) -> Sequence[PartProbe]:
+        """Ask each part something small, with data of `scope`, at most `timeout` seconds; none that fails is raised."""
+        return await self._prober.probe(scope, timeout)
 
     async def progress(self, scope: Scope, timeout: float = math.inf) -> AsyncIterator[IndexStatus]:
         """Report the status, now and after changes, until nothing is pending or `timeout` seconds are over."""

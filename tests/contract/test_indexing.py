@@ -11,7 +11,7 @@ from memoryd.domain.names import Scope
 from memoryd.domain.purges import PurgedFile, PurgeOrder, PurgeReceipt
 from memoryd.domain.repairs import Checkup, Defect, Finding, Treatment
 from memoryd.errors import UnavailableError
-from memoryd.ports import FileWarning, IndexFailure, IndexStatus, Maintenance, QuarantinedFile
+from memoryd.ports import FileWarning, IndexFailure, IndexStatus, Maintenance, PartProbe, QuarantinedFile
 from tests.contract.registry import INDEXINGS
 from tests.support.gateway import SCOPE
 from tests.support.inner import FakeIndexer
@@ -60,6 +60,11 @@ async def test_a_sync_has_no_more_time_than_its_caller(indexing: Maintenance, be
 
 async def test_bytes_on_disk(indexing: Maintenance) -> None:
     assert await indexing.disk_bytes() == 4096
+
+
+async def test_how_the_parts_answer_arrives_whole(indexing: Maintenance, behind: FakeIndexer) -> None:
+    behind.probes = [PartProbe("file log", 0.25), PartProbe("embedder", 9e3, "UNAVAILABLE", "10.0.0.7 does not answer")]
+    assert list(await indexing.probe(SCOPE, 5.0)) == behind.probes
 
 
 async def test_an_error_arrives_as_it_was_raised(indexing: Maintenance, behind: FakeIndexer) -> None:

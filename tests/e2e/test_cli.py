@@ -38,6 +38,9 @@ async def test_search_get_and_status(tmp_path: Path) -> None:
         (workspace,) = status["workspaces"]
         assert (workspace["workspace"], workspace["files"], workspace["pending"]) == ("studio", 2, 0)
         assert status["disk_bytes"] > 0
+        deep = await command(data, "status", "--deep", "--json")
+        parts = json.loads(deep.out)["parts"]
+        assert (deep.code, len(parts), {part["reason"] for part in parts}) == (0, 5, {""})
         assert (await command(data, "search", " ")).code == 2
         assert (await command(data, "get", "../x")).code == 2
         assert (await command(data, "status", MEMORYD_KEY="wrong")).code == 4

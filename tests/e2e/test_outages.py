@@ -110,17 +110,22 @@ def stages(reply: SearchReply) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("away", "stage", "mode"),
-    [("opensearch", "text", "vector"), ("qdrant", "vector", "text"), ("embedder", "embed", "text")],
+    ("away", "failed", "mode", "part"),
+    [
+        ("opensearch", ["text"], "vector", "text store"),
+        ("qdrant", ["vector", "rerank"], "text", "vector store"),  # it holds the token sketches, too
+        ("embedder", ["embed"], "text", "embedder"),
+    ],
 )
 async def test_without_one_leg_a_search_answers_and_says_so(
-    world: World, running: Deployment, folder: Path, away: str, stage: str, mode: str
+    world: World, running: Deployment, folder: Path, away: str, failed: list[str], mode: str, part: str
 ) -> None:
     async with world.without(away):
         reply = await running.search("ferry Halcyon noon")
         assert [result.path for result in reply.results] == ["ferry.md"]
-        assert (stages(reply), reply.mode, reply.fallback) == ([(stage, "UNAVAILABLE")], mode, True)
+        assert (stages(reply), reply.mode, reply.fallback) == ([(stage, "UNAVAILABLE") for stage in failed], mode, True)
         assert not reply.stale
+        assert [each.part for each in await running.client.probe() if each.reason] == [part]
         # What is written meanwhile can be read at once and is not lost; that it is missing in searches is said.
         (folder / "bus.md").write_text("The bus Calypso leaves at one.\n")
         await running.synced()

@@ -10,7 +10,7 @@ from memoryd.domain.files import Problem, Revision, Source
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import Mode, ModelInfo, SearchAnswer, SearchQuery, SearchResult, Stage
 from memoryd.errors import UnavailableError
-from memoryd.ports import Embeddings, IndexStatus, Lane, Principal, TextKind, Tokenizer, WorkspaceFile
+from memoryd.ports import Embeddings, IndexStatus, Lane, PartProbe, Principal, TextKind, Tokenizer, WorkspaceFile
 from services.gateway.service import GatewayService
 from services.gateway.settings import GatewaySettings
 from tests.support.fake_generations import MemoryGenerations
@@ -66,6 +66,8 @@ class FakeIndexing:
 
     statuses: dict[Scope, IndexStatus] = field(default_factory=dict)
     synced: list[tuple[Scope, float]] = field(default_factory=list)
+    probes: Sequence[PartProbe] = ()
+    unreachable: bool = False
 
     async def status(self, scope: Scope) -> IndexStatus:
         return self.statuses.get(scope, IndexStatus(scope, 0, 0, 0, (), "0"))
@@ -76,6 +78,11 @@ class FakeIndexing:
 
     async def disk_bytes(self) -> int:
         return 4096
+
+    async def probe(self, scope: Scope, timeout: float) -> Sequence[PartProbe]:
+        if self.unreachable:
+            raise UnavailableError("the indexer at 10.0.0.7:7420 does not answer")
+        return self.probes
 
 
 @dataclass

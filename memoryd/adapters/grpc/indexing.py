@@ -9,10 +9,10 @@ from memoryd.domain.files import FileKey
 from memoryd.domain.names import Scope
 from memoryd.domain.purges import PurgeOrder, PurgeReceipt
 from memoryd.domain.repairs import Checkup
-from memoryd.ports import IndexStatus, Maintenance
+from memoryd.ports import IndexStatus, Maintenance, PartProbe
 from memoryd.v1 import indexer_pb2, indexer_pb2_grpc, maintenance_pb2
 from memoryd.wire.maintenance import checkup_from, receipt_from
-from memoryd.wire.statuses import status_from
+from memoryd.wire.statuses import probe_from, status_from
 
 
 class GrpcIndexing(Maintenance):
@@ -37,6 +37,12 @@ class GrpcIndexing(Maintenance):
     async def disk_bytes(self) -> int:
         """Bytes that the indexes use; 0 where unknown."""
         return (await self._remote.call(self._stub.Status, indexer_pb2.IndexerServiceStatusRequest())).disk_bytes
+
+    async def probe(self, scope: Scope, timeout: float) -> Sequence[PartProbe]:
+        """Ask each part something small, at most `timeout` seconds."""
+        request = indexer_pb2.ProbeRequest(tenant=scope.tenant, workspace=scope.workspace)
+        response = await self._remote.call(self._stub.Probe, request, timeout)
+        return [probe_from(part) for part in response.parts]
 
     async def workspaces(self) -> Sequence[Scope]:
         """List the workspaces that anything is known of, of all tenants."""

@@ -7,7 +7,7 @@ import structlog
 from memoryd.domain.files import Revision, Source
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import Chat, CitationMode, Freshness, Mode, Rerank, SearchQuery, TypedKind, TypedQuery
-from memoryd.ports import IndexFailure, IndexStatus
+from memoryd.ports import IndexFailure, IndexStatus, PartProbe
 from memoryd.v1 import common_pb2, memory_pb2, memory_pb2_grpc
 from tests.support.gateway import SCOPE, Gateway
 from tests.support.gateway_server import gateway_server
@@ -156,6 +156,20 @@ async def test_a_failure_is_told_without_what_is_the_operator_s_business() -> No
         (status,) = (await stub.Status(request, metadata=[("authorization", "Bearer one-workspace")])).workspaces
     assert (status.lag_seconds, status.failure.reason, status.failure.ongoing) == (2.0, "DISK_FULL", True)
     assert status.failure.detail == ""
+
+
+@pytest.mark.parametrize("unreachable", [False, True])
+async def test_how_the_parts_answer_is_told_without_where_they_are(unreachable: bool) -> None:
+    gateway = Gateway()
+    gateway.indexing.unreachable = unreachable
+    gateway.indexing.probes = [PartProbe("file log", 0.25), PartProbe("embedder", 9e3, "STORE_LOST", "at 10.0.0.7")]
+    async with gateway_server(gateway) as server, grpc.aio.insecure_channel(server.address) as channel:
+        stub = memory_pb2_grpc.MemoryServiceStub(channel)
+        metadata = [("authorization", "Bearer two-workspaces")]
+        parts = (await stub.Probe(memory_pb2.MemoryServiceProbeRequest(), metadata=metadata)).parts
+    reasons = {part.part: part.reason for part in parts}
+    assert reasons == ({"indexer": "UNAVAILABLE"} if unreachable else {"file log": "", "embedder": "STORE_LOST"})
+    assert [part.detail for part in parts if part.detail] == []
 
 
 async def test_the_tenant_is_the_key_s() -> None:
