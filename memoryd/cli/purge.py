@@ -28,6 +28,7 @@ class _Receipt:
     """What all calls have removed, together."""
 
     verified: bool = False
+    keys: int = 0
     files: dict[tuple[Scope, str], PurgedFile] = field(default_factory=dict)
 
     def add(self, file: PurgedFile) -> None:
@@ -51,7 +52,8 @@ def purge(  # noqa: PLR0913  (one parameter an option)
 ) -> None:
     """Remove a file, a workspace or a tenant for good from file log and indexes, with a receipt.
 
-    A file must be gone from its folder, or be blocked; a workspace must not be served any more. The receipt comes after
+    A file must be gone from its folder, or be blocked; a workspace must not be served any more; a tenant's API keys are
+    revoked. The receipt comes after
     the time until which an indexer could still be writing an older state, which is about a minute, and a last reading.
     """
     _check(path, workspace, block=block, unblock=unblock)
@@ -72,6 +74,8 @@ def purge(  # noqa: PLR0913  (one parameter an option)
         for file in receipt.files.values():
             line = f"removed {file.scope}/{file.path}: {file.vectors} vector chunks, {file.texts} text chunks"
             out.print(line, markup=False)
+        if receipt.keys:
+            out.print(f"revoked {receipt.keys} API keys of {tenant}", markup=False)
         out.print("verified: nothing of it is left" if receipt.verified else "not verified", markup=False)
     raise typer.Exit(0 if receipt.verified else 1)
 
@@ -101,6 +105,7 @@ async def _until_verified(indexer: Maintenance, order: PurgeOrder) -> _Receipt:
         answer = await indexer.purge(order, timeout=_CALL_SECONDS)
         for file in answer.files:
             receipt.add(file)
+        receipt.keys += answer.keys
         if answer.verified:
             receipt.verified = True
             break
@@ -112,6 +117,7 @@ async def _until_verified(indexer: Maintenance, order: PurgeOrder) -> _Receipt:
 def _as_json(receipt: _Receipt) -> dict[str, Any]:
     return {
         "verified": receipt.verified,
+        "keys": receipt.keys,
         "files": [
             {
                 "tenant": file.scope.tenant,

@@ -44,9 +44,11 @@ class PurgeReceipt:
             have been writing an older state, and hold nothing of it.
         again_in: seconds after which the same order is to be given again, where it is not verified.
         waits_for: what for, for a person.
+        keys: API keys that this call has revoked: those of a tenant that is purged.
     """
 
     files: tuple[PurgedFile, ...]
     verified: bool
     again_in: float = 0.0
     waits_for: str = ""
+    keys: int = 0

@@ -35,3 +35,7 @@ class KeyStore(Protocol):
     async def revoke(self, key_id: str) -> bool:
         """End a key at once; whether there was one."""
         ...
+
+    async def revoke_all(self, tenant: str) -> int:
+        """End all keys of a tenant at once; how many there were."""
+        ...

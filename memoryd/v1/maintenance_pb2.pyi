@@ -330,6 +330,7 @@ class PurgeResponse(_message.Message):
     VERIFIED_FIELD_NUMBER: _builtins.int
     AGAIN_IN_FIELD_NUMBER: _builtins.int
     WAITS_FOR_FIELD_NUMBER: _builtins.int
+    KEYS_FIELD_NUMBER: _builtins.int
     verified: _builtins.bool
     """Log, outlines and stores were read after the time until which an indexer could still have been writing an older
     state, and hold nothing of it.
@@ -338,6 +339,8 @@ class PurgeResponse(_message.Message):
     """Seconds after which the same request is to be sent again, where it is not verified."""
     waits_for: _builtins.str
     """What for, for a person."""
+    keys: _builtins.int
+    """API keys that this call has revoked: those of a tenant that is purged."""
     @_builtins.property
     def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___PurgedFile]: ...
     def __init__(
@@ -347,10 +350,11 @@ class PurgeResponse(_message.Message):
         verified: _builtins.bool = ...,
         again_in: _builtins.float = ...,
         waits_for: _builtins.str = ...,
+        keys: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["again_in", b"again_in", "files", b"files", "verified", b"verified", "waits_for", b"waits_for"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["again_in", b"again_in", "files", b"files", "keys", b"keys", "verified", b"verified", "waits_for", b"waits_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -67,6 +67,7 @@ def receipt_to(receipt: PurgeReceipt) -> maintenance_pb2.PurgeResponse:
         verified=receipt.verified,
         again_in=receipt.again_in,
         waits_for=receipt.waits_for,
+        keys=receipt.keys,
     )
 
 
@@ -79,4 +80,5 @@ def receipt_from(response: maintenance_pb2.PurgeResponse, tenant: str) -> PurgeR
         verified=response.verified,
         again_in=response.again_in,
         waits_for=response.waits_for,
+        keys=response.keys,
     )

@@ -63,6 +63,10 @@ class RememberingKeys:
         """End a key at once; whether there was one."""
         return await self._store.revoke(key_id)
 
+    async def revoke_all(self, tenant: str) -> int:
+        """End all keys of a tenant at once; how many there were."""
+        return await self._store.revoke_all(tenant)
+
     async def _ask(self, key: str) -> Principal | None:
         """Ask the store, unless it has failed several times in a row; gives `_NO_ANSWER` where it does not answer."""
         try:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from pydantic import Field
 
 from memoryd.adapters.distributed import EngineSettings, follow, open_engines
+from memoryd.adapters.nats.keys import NatsKeyStore
 from memoryd.adapters.nats.workspace import NatsWorkspace
 from memoryd.domain.generations import Generation
 from memoryd.generations.live import Live
 from memoryd.process.run import run
+from memoryd.process.waiting import until_available
 from memoryd.server.credentials import service_authenticator
 from memoryd.server.lifecycle import Server
 from services.indexer.current import CurrentIndexing
@@ -37,6 +40,11 @@ async def serve(settings: Settings) -> None:
         consumer = settings.indexer.consumer
         engines = await open_engines(
             settings, "indexer", server, stack, consumer=consumer, lease=settings.indexer.lease
+        )
+        keys = await until_available(
+            server,
+            f"NATS at {settings.nats.where}",
+            partial(NatsKeyStore.open, engines.connection, settings.namespace, replicas=settings.nats.replicas),
         )
         workspace = NatsWorkspace(engines.connection, settings.namespace, engines.log)
         failure = Failure()
@@ -69,7 +77,7 @@ async def serve(settings: Settings) -> None:
             restarted=False,
         )
         follow(keeper.run(), stack)
-        indexer = CurrentIndexing(live, lambda generation: generation, failure)
+        indexer = CurrentIndexing(live, lambda generation: generation, failure, keys)
         add_to(server, indexer, authenticate)
         stack.push_async_callback(server.drain)
         async with asyncio.TaskGroup() as group:

@@ -14,7 +14,7 @@ from memoryd.domain.purges import PurgedFile, PurgeOrder, PurgeReceipt
 from memoryd.domain.repairs import Checkup
 from memoryd.errors import NotFoundError
 from memoryd.generations.live import Live
-from memoryd.ports import IndexStatus, Maintenance, PartProbe
+from memoryd.ports import IndexStatus, KeyStore, Maintenance, PartProbe
 from services.indexer.generation import Failure, IndexedGeneration
 
 P = TypeVar("P")
@@ -30,6 +30,7 @@ class CurrentIndexing(Maintenance, Generic[P]):
         live: the open generations.
         indexed_of: what indexes one of them.
         failure: what has ended one.
+        keys: the API keys, which end with their tenant.
         disk_bytes: measures the indexes of all; None where they are elsewhere.
     """
 
@@ -38,9 +39,11 @@ class CurrentIndexing(Maintenance, Generic[P]):
         live: Live[P],
         indexed_of: Callable[[P], IndexedGeneration],
         failure: Failure,
+        keys: KeyStore,
         disk_bytes: Callable[[], Awaitable[int]] | None = None,
     ) -> None:
         self._live, self._of, self._failure, self._disk_bytes = live, indexed_of, failure, disk_bytes
+        self._keys = keys
 
     async def status(self, scope: Scope) -> IndexStatus:
         """Report what is indexed and what is pending."""
@@ -121,9 +124,11 @@ class CurrentIndexing(Maintenance, Generic[P]):
                 receipts.append(await generation.indexer.purge(order, timeout=left))
             except NotFoundError as error:
                 unknown = error
-        if unknown is not None and not any(receipt.files for receipt in receipts):
+        # Not before: what may not be purged keeps its keys.
+        revoked = 0 if order.workspace else await self._keys.revoke_all(order.tenant)
+        if unknown is not None and not revoked and not any(receipt.files for receipt in receipts):
             raise unknown
-        return joined(receipts)
+        return replace(joined(receipts), keys=revoked)
 
     async def unblock(self, key: FileKey, *, timeout: float) -> bool:
         """Take a file off the block list; whether it was on it.
@@ -157,7 +162,7 @@ def joined(receipts: Sequence[PurgeReceipt]) -> PurgeReceipt:
     return PurgeReceipt(
         files=tuple(files.values()),
         verified=all(receipt.verified for receipt in receipts),
-        again_in=max(receipt.again_in for receipt in receipts),
+        again_in=max((receipt.again_in for receipt in receipts), default=0.0),
         waits_for=next((receipt.waits_for for receipt in receipts if receipt.waits_for), ""),
     )
 

@@ -111,7 +111,7 @@ async def open_standalone(
             stack.push_async_callback(_end, task)
         stack.push_async_callback(workspaces.close)
         await workspaces.start()
-        indexer = CurrentIndexing(live, lambda generation: generation.indexed, failure, data.disk_bytes)
+        indexer = CurrentIndexing(live, lambda generation: generation.indexed, failure, keys, data.disk_bytes)
         search = CurrentSearch(live, lambda generation: generation.search)
         gateway = GatewayService(
             searcher=search,

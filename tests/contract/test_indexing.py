@@ -101,7 +101,7 @@ async def test_an_order_and_its_receipt_arrive_whole(
     indexing: Maintenance, behind: FakeIndexer, order: PurgeOrder
 ) -> None:
     files = (PurgedFile(SCOPE, "a.md", 2, 3), PurgedFile(Scope(SCOPE.tenant, "other"), "日記/x.md"))
-    behind.receipt = PurgeReceipt(files, verified=False, again_in=1.5, waits_for="a store")
+    behind.receipt = PurgeReceipt(files, verified=False, again_in=1.5, waits_for="a store", keys=7)
     assert await indexing.purge(order, timeout=5.0) == behind.receipt
     assert behind.asked == [order]
 

@@ -82,3 +82,15 @@ async def test_a_revoked_key_ends_at_once_and_no_other(keys: KeyStore) -> None:
     assert await keys.principal(first) is None
     assert await keys.principal(second) is not None
     assert [await keys.revoke(key_id) for key_id in (principal.key_id, "never", "", "a.b", "*")] == [False] * 5
+
+
+async def test_all_keys_of_a_tenant_end_at_once_and_no_other(keys: KeyStore) -> None:
+    mine = [await keys.create("acme", frozenset({name})) for name in ("main", "other", "third")]
+    theirs = await keys.create("acme-2", frozenset({"main"}))
+    revoked = await keys.principal(mine[0])
+    assert revoked is not None
+    assert await keys.revoke(revoked.key_id)
+    assert [await keys.revoke_all(tenant) for tenant in ("acme", "acme", "nobody")] == [2, 0, 0]
+    assert [await keys.principal(key) for key in mine] == [None] * 3
+    assert await keys.principal(theirs) is not None
+    assert await keys.principal(await keys.create("acme", frozenset({"main"}))) is not None

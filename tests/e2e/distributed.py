@@ -62,6 +62,10 @@ class Tenants:
         """See the port."""
         return await self.keys.revoke(key_id)
 
+    async def revoke_all(self, tenant: str) -> int:
+        """See the port."""
+        return await self.keys.revoke_all(self._name(tenant))
+
     def _name(self, tenant: str) -> str:
         return f"{tenant}-{self.place}"
 

@@ -120,3 +120,7 @@ async def test_purge_backup_and_restore(tmp_path: Path) -> None:
     assert (await command(restored, "restore", copy)).code == 0
     assert (restored / "filelog.db").is_file()
     assert (await command(restored, "restore", copy)).code == 1
+    assert (await command(data, "key", "create", "-w", "studio")).code == 0
+    purged = await command(data, "purge", "--yes", "--json", MEMORYD_INDEXER_LEASE="1")
+    receipt = json.loads(purged.out)
+    assert (purged.code, receipt["verified"], receipt["keys"], len(receipt["files"])) == (0, True, 1, 2)

@@ -153,6 +153,9 @@ class FakeKeys:
     async def revoke(self, key_id: str) -> bool:
         raise NotImplementedError
 
+    async def revoke_all(self, tenant: str) -> int:
+        raise NotImplementedError
+
 
 @dataclass
 class Gateway:

@@ -69,6 +69,14 @@ class SqliteKeyStore:
 
         return await self._database.run(work)
 
+    async def revoke_all(self, tenant: str) -> int:
+        """End all keys of a tenant; how many there were."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            return connection.execute("DELETE FROM keys WHERE tenant = ?", (tenant,)).rowcount
+
+        return await self._database.run(work)
+
     async def close(self) -> None:
         """Release the file."""
         await self._database.close()

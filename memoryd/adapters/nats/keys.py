@@ -72,6 +72,13 @@ class NatsKeyStore:
             return True
         return False
 
+    async def revoke_all(self, tenant: str) -> int:
+        """End all keys of a tenant at once; how many there were. Reads every key."""
+        await self._ready()
+        entries = [entry async for entry in self._bucket.read("*") if entry.data]
+        found = [entry.key for entry in entries if orjson.loads(entry.data)["tenant"] == tenant]
+        return sum([await self.revoke(key_id) for key_id in found])
+
     async def close(self) -> None:
         """Nothing to release: the connection stays open."""
 
