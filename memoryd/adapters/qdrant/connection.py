@@ -45,6 +45,8 @@ def connect(settings: QdrantSettings) -> AsyncQdrantClient:
         headers={"api-key": settings.api_key.get_secret_value()} if settings.api_key else None,
         prefer_grpc=True,
         timeout=settings.timeout,
+        # One connection: of several, each finds a server that is back in its own time, and calls go to them in turn.
+        pool_size=1,
         grpc_options=dict(_OPTIONS),  # the client writes into it
         check_compatibility=False,  # it asks over REST, which need not be reachable
     )
