@@ -211,8 +211,12 @@ class World:
         """Tell which revision's text an outline shows: where the newest was set aside, the last one indexed before."""
         if outline.problem is None:
             return outline.revision
-        hashes = {revision: state.hash for (path, revision), state in self.history.items() if path == key.path}
-        return max(r for r, digest in hashes.items() if digest == outline.file_hash and r <= outline.revision)
+        same = [
+            (state.private == outline.private, revision)  # a state with the other flag may never have been indexed
+            for (path, revision), state in self.history.items()
+            if path == key.path and state.hash == outline.file_hash and revision <= outline.revision
+        ]
+        return max(same)[1]
 
     def check_s1(self, found: Sequence[Found]) -> None:
         """S1: a search returns chunks of one outline a file, with the file's flags, and right lines."""

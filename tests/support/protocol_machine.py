@@ -39,7 +39,7 @@ T = TypeVar("T")
 OpenEngines = Callable[[AsyncExitStack], Awaitable[Engines]]
 
 PATHS = st.sampled_from(["memory/p.md", "memory/q.md"])
-ACTORS = st.sampled_from(["one", "two", "purge"])
+ACTORS = st.sampled_from(["one", "two", "search", "purge"])
 REPLICAS = st.sampled_from(["one", "two"])
 WRITES = {"vectors.upsert", "texts.upsert", "manifest.commit"}
 # Of few sections, so that texts repeat: within a file, in the other file, and after they were gone.
