@@ -28,7 +28,7 @@ OUT_OF_BOUNDS: list[tuple[dict[str, Any], str]] = [
     ({"since": "2026-02-31"}, "since"),
     ({"since": "2026-03-02", "until": "2026-03-01"}, "since"),
     ({"path_prefix": "../x"}, "path_prefix"),
-    ({"decay": 0.0}, "decay"),
+    ({"decay": -1.0}, "decay"),
 ]
 
 
