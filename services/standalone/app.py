@@ -84,7 +84,7 @@ async def open_standalone(
         roots = {workspace.scope: workspace.path for workspace in settings.workspaces}
         rules = {workspace.scope: workspace.rules(settings.workspace.rules) for workspace in settings.workspaces}
         workspaces = WorkspaceService(roots, log, settings.workspace, rules)
-        folder = FolderWorkspace(roots, rules, workspaces)
+        folder = FolderWorkspace(roots, rules, workspaces, log)
         failure = Failure()
         opener = Opener(settings, data, log, models, folder, tuple(roots), failure)
         for generation in (await registry.read()).generations:

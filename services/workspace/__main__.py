@@ -51,7 +51,7 @@ async def serve(settings: Settings) -> None:
 
         service = await until_available(server, jetstream, watch)
         stack.push_async_callback(service.close)
-        folder = FolderWorkspace(roots, rules, service)
+        folder = FolderWorkspace(roots, rules, service, log)
         responder = await until_available(
             server, jetstream, partial(serve_workspace, connection, settings.namespace, folder, roots)
         )

@@ -61,7 +61,7 @@ async def serve_folder(roots: Mapping[Scope, Path], rules: FolderRules, place: P
     log = await NatsFileLog.open(owner, prefix)
     service = WorkspaceService(roots, log, WorkspaceServiceSettings(), dict.fromkeys(roots, rules))
     responder = await serve_workspace(
-        owner, prefix, FolderWorkspace(roots, dict.fromkeys(roots, rules), service), roots
+        owner, prefix, FolderWorkspace(roots, dict.fromkeys(roots, rules), service, log), roots
     )
     yield NatsWorkspace(reader, prefix, await NatsFileLog.open(reader, prefix))
     await responder.close()

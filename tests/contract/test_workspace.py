@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.domain.files import FileKey, FileState, Problem
 from memoryd.domain.names import Scope
+from memoryd.domain.plans import BLOCKED
 from memoryd.errors import DeadlineExceededError, NotFoundError, UnavailableError
 from memoryd.folder.rules import FolderRules
-from memoryd.ports import Workspace, WorkspaceFile
+from memoryd.ports import FileLog, Workspace, WorkspaceFile
 from tests.contract.registry import WORKSPACES
 
 SCOPE = Scope("local", "notes")
@@ -203,6 +205,20 @@ async def test_sync_counts_what_it_put(served: Served) -> None:
     assert await served.workspace.sync(OTHER, 30) == 0
     assert await served.text("a.md") == "edited\n"
     assert await served.read("b.md") is None
+
+
+async def test_a_blocked_file_is_not_read_though_it_is_in_its_folder(served: Served) -> None:
+    served.write("a.md")
+    assert await served.text("a.md") == "text\n"
+    log: FileLog = vars(served.workspace)["_log"]  # whatever serves the workspace reads it
+    key = FileKey(SCOPE, "a.md")
+    logged = await log.get(key)
+    assert logged is not None
+    blocked = FileState(key, "", None, 1.7e9, private=True, problem=Problem(BLOCKED, "for a test"))
+    revision = await log.put(blocked, expected=logged.revision, live=True)
+    assert await served.read("a.md") is None
+    await log.put(FileState.deletion(key, 1.7e9), expected=revision, live=True)
+    assert await served.text("a.md") == "text\n"
 
 
 async def test_sync_keeps_its_deadline(served: Served) -> None:

@@ -18,6 +18,6 @@ async def serve_folder(roots: Mapping[Scope, Path], rules: FolderRules, place: P
     """Read from the folders themselves; what else is needed is kept in `place`."""
     log = await SqliteFileLog.open(place / "filelog.db")
     service = WorkspaceService(roots, log, WorkspaceServiceSettings(), dict.fromkeys(roots, rules))
-    yield FolderWorkspace(roots, dict.fromkeys(roots, rules), service)
+    yield FolderWorkspace(roots, dict.fromkeys(roots, rules), service, log)
     await service.close()
     await log.close()

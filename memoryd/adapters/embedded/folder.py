@@ -8,17 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from memoryd.domain.files import Problem
+from memoryd.domain.files import FileKey, Problem
 from memoryd.domain.markdown.privacy import says_private
 from memoryd.domain.names import Scope
 from memoryd.domain.paths import is_private, is_transcript
+from memoryd.domain.plans import BLOCKED
 from memoryd.errors import NotFoundError
 from memoryd.folder.listing import list_folder
 from memoryd.folder.locating import Place, places
 from memoryd.folder.reading import FileText, read_file
 from memoryd.folder.root import RootMissingError
 from memoryd.folder.rules import FolderRules
-from memoryd.ports import WorkspaceFile
+from memoryd.ports import FileLog, WorkspaceFile
 
 
 class Owner(Protocol):
@@ -36,14 +37,21 @@ class Owner(Protocol):
 class FolderWorkspace:
     """Implements `memoryd.ports.Workspace`."""
 
-    def __init__(self, roots: Mapping[Scope, Path], rules: Mapping[Scope, FolderRules], owner: Owner) -> None:
+    def __init__(
+        self, roots: Mapping[Scope, Path], rules: Mapping[Scope, FolderRules], owner: Owner, log: FileLog
+    ) -> None:
         self._roots = roots
         self._rules = rules
         self._owner = owner
+        self._log = log
 
     async def read(self, scope: Scope, path: str) -> WorkspaceFile | None:
-        """Read a file; None also where the indexer sets it aside (too large, binary, unreadable)."""
-        return await asyncio.to_thread(self._read, self._root(scope), path, self._rules[scope])
+        """Read a file; None also where it is set aside (too large, binary, unreadable) or on the block list."""
+        root = self._root(scope)
+        logged = await self._log.get(FileKey(scope, path))
+        if logged and (problem := logged.state.problem) and problem.reason == BLOCKED:
+            return None
+        return await asyncio.to_thread(self._read, root, path, self._rules[scope])
 
     async def problem(self, scope: Scope) -> Problem | None:
         """Ask the watching service."""
