@@ -131,7 +131,7 @@ class WorkspaceStatus:
         revision: changes with every change of the index.
         available: whether its folder can be read now.
         problem: why not.
-        lag_seconds: for how long something has been pending.
+        lag_seconds: for how long the oldest pending state has been waiting.
         checked_at: when log, outlines and stores were last compared, Unix seconds; 0: not yet.
         failure: what went wrong last in the indexer; None: nothing.
         warnings: files that are indexed, but not as they were meant.

@@ -83,3 +83,11 @@ class FileLog(Protocol):
     async def pending(self, consumer: str, scope: Scope) -> int:
         """Count the states of a workspace that the consumer has not settled."""
         ...
+
+    async def pending_since(self, consumer: str, scope: Scope) -> float:
+        """Tell since when the oldest state of a workspace that the consumer has not settled waits for it.
+
+        Unix seconds by the log's clock: when it was put, or when the consumer was made, if that came later. 0 where
+        nothing is pending.
+        """
+        ...

@@ -867,7 +867,7 @@ class WorkspaceStatus(_message.Message):
     problem: _builtins.str
     """Why not, where it can't."""
     lag_seconds: _builtins.float
-    """Seconds for which something has been pending without a break."""
+    """Seconds for which the oldest pending state has been waiting, or something without a break."""
     checked_at: _builtins.float
     """When log, outlines and stores were last compared, Unix seconds; 0: not since the indexer started."""
     @_builtins.property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
@@ -33,13 +34,18 @@ class Reporter:
         self._behind: dict[Scope, float] = {}
         self._told: set[Scope] = set()
 
-    def told(self, status: IndexStatus) -> IndexStatus:
-        """Add how long the workspace has been behind, in seconds, to a status."""
+    def told(self, status: IndexStatus, since: float) -> IndexStatus:
+        """Add how long the workspace has been behind, in seconds, to a status.
+
+        That is as long as the oldest state waits, by the log (`since`, Unix seconds, 0: unknown), and at least as long
+        as this replica has seen some waiting without a break: a file that is edited again and again is never old.
+        """
         if not status.pending:
             self._behind.pop(status.scope, None)
             return status
         now = self._clock()
-        return replace(status, lag=now - self._behind.setdefault(status.scope, now))
+        waited = time.time() - since if since else 0.0
+        return replace(status, lag=max(now - self._behind.setdefault(status.scope, now), waited))
 
     async def run(self) -> None:
         """Set the metrics until cancelled, and take them back then."""

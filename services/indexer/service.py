@@ -238,6 +238,7 @@ class Indexer(Maintenance):
         """
         # Before the view: a state is settled after its commit, so what is not pending is in the view.
         pending = await self._log.pending(self._settings.consumer, scope)
+        since = await self._log.pending_since(self._settings.consumer, scope) if pending else 0.0
         view = await self._manifest.view(scope)
         outlines = [outline for outline in view.outlines.values() if not outline.deleted]
         status = IndexStatus(
@@ -251,7 +252,7 @@ class Indexer(Maintenance):
             failure=self._settler.last_failure,
             warnings=tuple(FileWarning(outline.key.path, outline.warning) for outline in outlines if outline.warning),
         )
-        return self.reporter.told(status)
+        return self.reporter.told(status, since)
 
     async def disk_bytes(self) -> int:
         """Bytes that the indexes use; 0 where unknown."""

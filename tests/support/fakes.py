@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ class _Task:
     live: bool
     due: float = 0.0
     attempts: int = 0
+    since: float = field(default_factory=time.time)
 
 
 class MemoryDelivery:
@@ -124,6 +125,16 @@ class MemoryFileLog:
 
     async def pending(self, consumer: str, scope: Scope) -> int:
         return sum(key.scope == scope for key in self._consumers[consumer])
+
+    async def pending_since(self, consumer: str, scope: Scope) -> float:
+        tasks = self._consumers[consumer].items()
+        return min((task.since for key, task in tasks if key.scope == scope), default=0.0)
+
+    def age(self, seconds: float) -> None:
+        """Let what is pending have waited longer."""
+        for tasks in self._consumers.values():
+            for task in tasks.values():
+                task.since -= seconds
 
     def expire_leases(self) -> None:
         """Deliver everything again that is not settled."""

@@ -76,7 +76,7 @@ class SqliteFileLog:
 
     async def put(self, state: FileState, *, expected: Revision | None, live: bool) -> Revision:
         """Keep a state, if the file's last revision is still `expected`. Raises ConflictError where it is not."""
-        work = partial(tables.put, epoch=self._epoch, state=state, expected=expected, live=live)
+        work = partial(tables.put, epoch=self._epoch, state=state, expected=expected, live=live, now=self._now())
         return await self._database.run(work, self._notify)
 
     async def get(self, key: FileKey) -> LoggedFile | None:
@@ -97,7 +97,7 @@ class SqliteFileLog:
 
     async def subscribe(self, consumer: str) -> None:
         """Create a durable consumer that begins with the last state of every file; nothing where it exists."""
-        await self._database.run(partial(tables.subscribe, consumer=consumer), self._notify)
+        await self._database.run(partial(tables.subscribe, consumer=consumer, now=self._now()), self._notify)
 
     async def unsubscribe(self, consumer: str) -> None:
         """Forget a consumer, whose generation was dropped; nothing where it does not exist."""
@@ -137,6 +137,10 @@ class SqliteFileLog:
         if changes == self._changes:
             self._pending[consumer, scope] = count
         return count
+
+    async def pending_since(self, consumer: str, scope: Scope) -> float:
+        """Tell since when the oldest state that the consumer has not settled waits for it, Unix seconds; 0: none."""
+        return await self._database.run(partial(tables.pending_since, consumer=consumer, scope=scope))
 
     async def settle(self, consumer: str, revision: Revision) -> None:
         """Take a state off a consumer's list."""

@@ -15,7 +15,7 @@ from memoryd.errors import ConflictError
 
 SCHEMA = Schema(
     name="a file log",
-    version=2,
+    version=3,
     script="""
         CREATE TABLE log (epoch INTEGER NOT NULL);
         CREATE TABLE consumers (name TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -31,14 +31,17 @@ SCHEMA = Schema(
             consumer TEXT NOT NULL, sequence INTEGER NOT NULL,
             tenant TEXT NOT NULL, workspace TEXT NOT NULL,
             live INTEGER NOT NULL, due REAL NOT NULL DEFAULT 0, leased INTEGER NOT NULL DEFAULT 0,
-            attempts INTEGER NOT NULL DEFAULT 0,
+            attempts INTEGER NOT NULL DEFAULT 0, since REAL NOT NULL DEFAULT 0,
             PRIMARY KEY (consumer, sequence)
         ) WITHOUT ROWID;
         CREATE INDEX deliveries_in_order ON deliveries (consumer, live DESC, sequence);
         CREATE INDEX deliveries_of_scope ON deliveries (consumer, tenant, workspace);
         CREATE INDEX deliveries_of_state ON deliveries (sequence)
     """,
-    upgrades={1: "ALTER TABLE files ADD COLUMN evergreen INTEGER NOT NULL DEFAULT 1"},
+    upgrades={
+        1: "ALTER TABLE files ADD COLUMN evergreen INTEGER NOT NULL DEFAULT 1",
+        2: "ALTER TABLE deliveries ADD COLUMN since REAL NOT NULL DEFAULT 0",  # 0: it was not kept yet
+    },
     erases=True,
 )
 LONGEST_DELAY = 3_600.0  # seconds; a retry is not put off for longer
@@ -66,7 +69,7 @@ def resume(connection: sqlite3.Connection, known: Revision | None, now: float) -
     if known is None or known <= Revision(epoch, last):
         return epoch
     epoch = known.epoch + 1
-    _begin(connection, epoch)
+    _begin(connection, epoch, now)
     return epoch
 
 
@@ -79,11 +82,11 @@ def restored(connection: sqlite3.Connection, now: float) -> int:
     (last,) = connection.execute("SELECT coalesce(max(epoch), 0) FROM log").fetchone()
     epoch = max(int(now), int(last) + 1)
     connection.execute("DELETE FROM consumers")
-    _begin(connection, epoch)
+    _begin(connection, epoch, now)
     return epoch
 
 
-def _begin(connection: sqlite3.Connection, epoch: int) -> None:
+def _begin(connection: sqlite3.Connection, epoch: int, now: float) -> None:
     """Give every state a revision of a new epoch, and deliver it to every consumer."""
     (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'files'").fetchone()
     connection.execute("UPDATE log SET epoch = ?", (epoch,))
@@ -91,11 +94,11 @@ def _begin(connection: sqlite3.Connection, epoch: int) -> None:
     connection.execute("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'files'", (last,))
     connection.execute("DELETE FROM deliveries")
     for (consumer,) in connection.execute("SELECT name FROM consumers").fetchall():
-        _deliver_all(connection, consumer)
+        _deliver_all(connection, consumer, now)
 
 
 def put(
-    connection: sqlite3.Connection, epoch: int, state: FileState, *, expected: Revision | None, live: bool
+    connection: sqlite3.Connection, epoch: int, state: FileState, *, expected: Revision | None, live: bool, now: float
 ) -> Revision:
     """Replace a file's row. It is deleted and inserted, so that AUTOINCREMENT gives a sequence never given before."""
     key, scope = state.key, state.key.scope
@@ -128,8 +131,9 @@ def put(
     )
     revision = Revision(epoch, cursor.lastrowid or 0)
     connection.execute(
-        "INSERT INTO deliveries (consumer, sequence, tenant, workspace, live) SELECT name, ?, ?, ?, ? FROM consumers",
-        (revision.sequence, scope.tenant, scope.workspace, live),
+        "INSERT INTO deliveries (consumer, sequence, tenant, workspace, live, since)"
+        " SELECT name, ?, ?, ?, ?, ? FROM consumers",
+        (revision.sequence, scope.tenant, scope.workspace, live, now),
     )
     return revision
 
@@ -159,10 +163,10 @@ def scopes(connection: sqlite3.Connection) -> list[Scope]:
     return [Scope(*row) for row in rows]
 
 
-def subscribe(connection: sqlite3.Connection, consumer: str) -> None:
+def subscribe(connection: sqlite3.Connection, consumer: str, now: float) -> None:
     """Make a consumer and its deliveries, if there is none of that name."""
     if connection.execute("INSERT OR IGNORE INTO consumers VALUES (?)", (consumer,)).rowcount:
-        _deliver_all(connection, consumer)
+        _deliver_all(connection, consumer, now)
 
 
 def unsubscribe(connection: sqlite3.Connection, consumer: str) -> None:
@@ -222,11 +226,19 @@ def pending(connection: sqlite3.Connection, consumer: str, scope: Scope) -> int:
     return int(connection.execute(query, (consumer, scope.tenant, scope.workspace)).fetchone()[0])
 
 
-def _deliver_all(connection: sqlite3.Connection, consumer: str) -> None:
+def pending_since(connection: sqlite3.Connection, consumer: str, scope: Scope) -> float:
+    """Find since when the oldest state of a workspace is on a consumer's list; 0 where there is none."""
+    query = (
+        "SELECT coalesce(min(since), 0) FROM deliveries WHERE consumer = ? AND tenant = ? AND workspace = ? AND since"
+    )
+    return float(connection.execute(query, (consumer, scope.tenant, scope.workspace)).fetchone()[0])
+
+
+def _deliver_all(connection: sqlite3.Connection, consumer: str, now: float) -> None:
     connection.execute(
-        "INSERT INTO deliveries (consumer, sequence, tenant, workspace, live)"
-        " SELECT ?, sequence, tenant, workspace, 0 FROM files",
-        (consumer,),
+        "INSERT INTO deliveries (consumer, sequence, tenant, workspace, live, since)"
+        " SELECT ?, sequence, tenant, workspace, 0, ? FROM files",
+        (consumer, now),
     )
 
 

@@ -27,12 +27,13 @@ _READER_IDLE = 15.0  # seconds after which the server forgets a reader that is g
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the bucket holds under a key."""
+    """What the bucket holds under a key. `put`: when it was put, Unix seconds; 0 where no consumer has given it."""
 
     key: str
     sequence: int
     data: bytes
     headers: Mapping[str, str]
+    put: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,9 @@ class Bucket:
     def entry(self, message: Msg) -> Entry:
         """Take a message from a consumer as an entry."""
         key = message.subject.removeprefix(self._prefix)
-        return Entry(key, message.metadata.sequence.stream, message.data, message.headers or {})
+        metadata = message.metadata
+        put = metadata.timestamp.timestamp()
+        return Entry(key, metadata.sequence.stream, message.data, message.headers or {}, put)
 
     async def _add_consumer(self, config: api.ConsumerConfig) -> api.ConsumerInfo:
         try:

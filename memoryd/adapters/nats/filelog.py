@@ -167,6 +167,11 @@ class NatsFileLog:
         await self._ready()
         return await self._counter_of(consumer).count(scope)
 
+    async def pending_since(self, consumer: str, scope: Scope) -> float:
+        """Tell since when the oldest state that the consumer has not settled waits for it, Unix seconds; 0: none."""
+        await self._ready()
+        return await self._counter_of(consumer).since(scope)
+
     async def close(self) -> None:
         """Give the leases back and stop counting. The connection stays open."""
         for counter in self._counters.values():

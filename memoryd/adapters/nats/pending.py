@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from memoryd.adapters.nats import names
 from memoryd.adapters.nats.bucket import Bucket, Entry, Extent, epoch_of
@@ -23,18 +24,27 @@ class PendingCounter:
     def __init__(self, bucket: Bucket, consumer: str, live_consumer: str) -> None:
         self._bucket, self._consumer, self._live_consumer = bucket, consumer, live_consumer
         self._epoch = self._epoch_at = 0
-        self._pending: defaultdict[Scope, dict[str, int]] = defaultdict(dict)
+        self._made = 0.0  # when the consumer was made, Unix seconds
+        self._pending: defaultdict[Scope, dict[str, tuple[int, float]]] = defaultdict(dict)  # sequence, when it was put
         self._follower = Follower(bucket, self, headers_only=True)
 
     async def count(self, scope: Scope) -> int:
         """Count the states of a workspace. Raises UnavailableError where they can't be counted now."""
+        return len(await self._of(scope))
+
+    async def since(self, scope: Scope) -> float:
+        """Tell since when the oldest of them waits, Unix seconds; 0 where there is none. Raises as `count` does."""
+        oldest = min((put for _, put in (await self._of(scope)).values()), default=0.0)
+        return max(oldest, self._made) if oldest else 0.0
+
+    async def _of(self, scope: Scope) -> Mapping[str, tuple[int, float]]:
         self._follower.start()
         if not await self._follower.reach(await self._bucket.extent(), self._bucket.connection.timeout):
             raise UnavailableError(
                 f"what is pending in {scope} can't be counted: NATS at {self._bucket.connection.where} is slow to tell "
                 "of changes; try again"
             )
-        return len(self._pending.get(scope, ()))
+        return self._pending.get(scope, {})
 
     async def stop(self) -> None:
         """Count no more."""
@@ -47,6 +57,8 @@ class PendingCounter:
         self._pending.clear()
         # In this order: a live state is handed over to its pointer before its own message is acknowledged.
         floor = await self._floor(self._consumer)
+        info = await self._bucket.consumer(self._consumer)
+        self._made = info.created.timestamp() if info is not None and info.created is not None else 0.0
         live = await self._floor(self._live_consumer)
         async for pointer in self._bucket.read(names.EVERY_POINTER, after=live, headers_only=True):
             floor = min(floor, Revision.parse(pointer.headers[REVISION]).sequence - 1)
@@ -56,7 +68,7 @@ class PendingCounter:
         """Apply a state or a record."""
         match entry.key.split("."):
             case [_, _, file]:
-                self._pending[names.scope_of(entry.key)][file] = entry.sequence
+                self._pending[names.scope_of(entry.key)][file] = (entry.sequence, entry.put)
             case [_, _, file, "settled", self._consumer]:
                 self._settle(names.scope_of(entry.key), file, Revision.parse(entry.headers[REVISION]))
             case [names.EPOCH] if entry.sequence > self._epoch_at:
@@ -64,7 +76,7 @@ class PendingCounter:
 
     def _settle(self, scope: Scope, file: str, revision: Revision) -> None:
         files = self._pending[scope]
-        if revision.epoch == self._epoch and files.get(file, 0) <= revision.sequence:
+        if revision.epoch == self._epoch and files.get(file, (0, 0.0))[0] <= revision.sequence:
             files.pop(file, None)
 
     async def _floor(self, consumer: str) -> int:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
 from memoryd.domain.files import FileKey, FileState, LoggedFile
 from memoryd.ports import FileLog
-from tests.contract.file_log.steps import LEASE_SECONDS, LONG, SCOPE, fetch, paths, put, state
+from tests.contract.file_log.steps import LEASE_SECONDS, LONG, NEIGHBOURS, SCOPE, fetch, paths, put, state
+
+# Of one machine: they are read in different ways.
+CLOCKS = 0.5
 
 
 class TestDelivery:
@@ -149,6 +153,21 @@ class TestDelivery:
         await deliveries[0].ack()
         await deliveries[1].retry(60)
         assert await log.pending("one", SCOPE) == 4
+
+    async def test_it_is_told_since_when_the_oldest_waits(self, log: FileLog) -> None:
+        await put(log, "old.md")
+        began = time.time()
+        await log.subscribe("one")
+        waiting = await log.pending_since("one", SCOPE)
+        assert began - CLOCKS <= waiting <= time.time() + CLOCKS  # no earlier than there was somebody to wait for
+        await put(log, "new.md")
+        assert await log.pending_since("one", SCOPE) == waiting
+        old, new = await fetch(log)
+        await old.ack()
+        later = await log.pending_since("one", SCOPE)
+        assert waiting < later <= time.time() + CLOCKS
+        await new.ack()
+        assert [await log.pending_since("one", scope) for scope in (SCOPE, *NEIGHBOURS)] == [0, 0, 0]
 
     async def test_a_big_batch_is_delivered_whole(self, log: FileLog) -> None:
         await log.subscribe("one")

@@ -8,6 +8,7 @@ import pytest
 
 from memoryd.domain.names import Scope
 from memoryd.errors import UnavailableError
+from tests.support.fakes import MemoryFileLog
 from tests.support.indexing import SCOPE, Engines, World, section, until
 
 
@@ -22,7 +23,7 @@ async def test_how_long_a_workspace_is_behind_and_why(world: World) -> None:
     world.embedder.fault = lambda texts: UnavailableError("the model is away")
     replica = await world.start()
     await world.write("a.md", section("a"))
-    assert (await replica.status(SCOPE)).lag == 0
+    assert (await replica.status(SCOPE)).lag < 5
     world.clock_offset += 30
 
     async def failing() -> bool:
@@ -44,6 +45,16 @@ async def test_how_long_a_workspace_is_behind_and_why(world: World) -> None:
     assert status.failure is not None
     assert not status.failure.ongoing
     assert (await replica.status(Scope("acme", "empty"))).lag == 0
+
+
+async def test_a_replica_that_has_just_started_tells_how_long_it_has_been(world: World) -> None:
+    world.embedder.fault = lambda texts: UnavailableError("the model is away")
+    await world.start()
+    await world.write("a.md", section("a"))
+    assert isinstance(world.engines.log, MemoryFileLog)
+    world.engines.log.age(100.0)
+    other = await world.start("two")
+    assert 100 <= (await other.status(SCOPE)).lag < 110
 
 
 async def test_the_metrics_tell_the_same(world: World) -> None:
