@@ -65,7 +65,8 @@ class IndexStatus:
         pending: file changes that are not yet searchable.
         quarantined: files that are set aside.
         revision: changes with every change of the index.
-        lag: seconds for which the oldest pending state has been waiting by the log, whichever replica is asked; more where the one that is asked has seen something waiting for longer without a break.
+        lag: seconds for which the oldest pending state has been waiting by the log, whichever replica is asked; more
+            where the one that is asked has seen something waiting for longer without a break.
         checked: when log, outlines and stores were last compared, Unix seconds; 0: not since this indexer started.
         failure: what went wrong last in the indexer that was asked, for whichever workspace.
         warnings: files that are indexed, but not as they were meant.
