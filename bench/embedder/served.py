@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
@@ -12,6 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
 from memoryd.adapters.grpc.embedder import GrpcEmbedder
@@ -29,6 +32,7 @@ class Served:
 
     embedder: GrpcEmbedder
     pid: int
+    metrics: str
 
     @property
     def memory(self) -> float:
@@ -40,6 +44,19 @@ class Served:
         """Highest resident memory so far, in MiB."""
         return self._status("VmHWM")
 
+    async def padding(self, lane: str) -> float:
+        """Share of all that a lane has computed so far that was padding."""
+        async with httpx.AsyncClient() as client:
+            text = (await client.get(self.metrics)).raise_for_status().text
+        counts = {
+            sample.name: sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.labels.get("lane") == lane
+        }
+        padding = counts["memoryd_embedder_padding_tokens_total"]
+        return padding / (padding + counts["memoryd_embedder_tokens_total"])
+
     def _status(self, name: str) -> float:
         lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{name}:"))
@@ -49,11 +66,15 @@ class Served:
 async def serving(variables: Mapping[str, str]) -> AsyncIterator[Served]:
     """Start an embedder with these variables beside those of the environment; it serves on a socket of its own."""
     token = secrets.token_urlsafe(24)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as temporary:
         address = f"unix:{Path(temporary, 'embedder.sock')}"
         given = {
             "MEMORYD_GRPC_ADDRESS": address,
             "MEMORYD_SERVICE_TOKENS": token,
+            "MEMORYD_METRICS_PORT": str(port),
             "MEMORYD_LOG_LEVEL": "error",  # a line a call would be measured too
         }
         process = await asyncio.create_subprocess_exec(
@@ -64,7 +85,7 @@ async def serving(variables: Mapping[str, str]) -> AsyncIterator[Served]:
         )
         try:
             await _ready(remote, process)
-            yield Served(await GrpcEmbedder(remote).bound(), process.pid)
+            yield Served(await GrpcEmbedder(remote).bound(), process.pid, f"http://127.0.0.1:{port}/metrics")
         finally:
             await remote.close()
             if process.returncode is None:

