@@ -11,8 +11,13 @@ from memoryd.domain.queries import ModelInfo
 
 
 def encode_generation(generation: Generation) -> bytes:
-    """Write a record without its entry, which the registries keep beside it."""
-    return orjson.dumps(asdict(replace(generation, entry=0)))
+    """Write a record without its entry, which the registries keep beside it.
+
+    Nor does it hold the model's scoring, which may change while the generation stays: the model itself tells it.
+    """
+    fields = asdict(replace(generation, entry=0))
+    del fields["model"]["scoring"]
+    return orjson.dumps(fields)
 
 
 def decode_generation(body: bytes, entry: int) -> Generation:

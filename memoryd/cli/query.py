@@ -14,7 +14,16 @@ from rich.text import Text
 
 from memoryd.cli.generations import ready_in
 from memoryd.cli.output import Json, Server, err, out, print_json
-from memoryd.client import MemorydClient, PartProbe, SearchReply, StatusReply, SyncReply, WorkspaceStatus, connect
+from memoryd.client import (
+    MemorydClient,
+    Model,
+    PartProbe,
+    SearchReply,
+    StatusReply,
+    SyncReply,
+    WorkspaceStatus,
+    connect,
+)
 from memoryd.errors import MemorydError
 
 _Reply = TypeVar("_Reply")
@@ -168,11 +177,14 @@ def _show_status(reply: StatusReply) -> None:
             state = f"{each.state}, {each.progress:.0%}, ready in {ready_in(each.pending, each.eta)}"
             role = "answers" if each.current else "does not answer"
             out.print(Text(f"generation {each.id} ({each.model}): {role}, {state} {each.problem}".rstrip()))
-    model = reply.model
-    out.print(
-        f"model {model.name} ({model.engine}, {model.dimensions} dimensions)" if model else "the embedder is down"
-    )
+    out.print(_described(reply.model, reply.calibration) if reply.model else "the embedder is down", markup=False)
     out.print(f"disk  {reply.disk_bytes / 1e6:.1f} MB, memoryd {reply.version}")
+
+
+def _described(model: Model, calibration: str) -> str:
+    if calibration == "borrowed":
+        calibration = "another model's, see `memoryd model calibrate`"
+    return f"model {model.name} ({model.engine}, {model.dimensions} dimensions), calibration: {calibration}"
 
 
 def _state(status: WorkspaceStatus) -> str:

@@ -106,6 +106,7 @@ def status_reply(response: memory_pb2.MemoryServiceStatusResponse) -> StatusRepl
         disk_bytes=response.disk_bytes,
         version=response.version,
         generations=tuple(map(_generation, response.generations)),
+        calibration=response.calibration,
     )
 
 

@@ -189,10 +189,14 @@ class PartProbe:
 
 @dataclass(frozen=True, slots=True)
 class StatusReply:
-    """The status of the caller's workspaces; `model` is None while the embedder does not answer."""
+    """The status of the caller's workspaces.
+
+    `model` is None and `calibration` empty while the embedder does not answer; that is "own", "built-in" or "borrowed".
+    """
 
     workspaces: tuple[WorkspaceStatus, ...]
     model: Model | None
     disk_bytes: int
     version: str
     generations: tuple[GenerationStatus, ...]
+    calibration: str = ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memoryd.domain.files import Problem, Revision, Source
+from memoryd.domain.scoring import FITTED_FOR, Scoring
 
 MAX_RESULTS = 50
 DEFAULT_RESULTS = 6
@@ -140,6 +141,14 @@ class Degraded:
     instead: str
 
 
+class Calibrated(StrEnum):
+    """Where a model's calibration comes from."""
+
+    OWN = "own"  # `memoryd model calibrate`
+    BUILT_IN = "built-in"  # what memoryd ships for this model
+    BORROWED = "borrowed"  # what it ships, but for another model
+
+
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """An embedding model.
@@ -155,6 +164,7 @@ class ModelInfo:
         provider: where it runs.
         sketches: whether it gives token sketches.
         reranks: whether a cross-encoder runs beside it.
+        scoring: constants that were fitted for it; None: the committed ones. No part of the fingerprint.
     """
 
     name: str
@@ -167,6 +177,14 @@ class ModelInfo:
     provider: str = "local"
     sketches: bool = False
     reranks: bool = False
+    scoring: Scoring | None = None
+
+    @property
+    def calibration(self) -> Calibrated:
+        """Where the constants of its scores come from."""
+        if self.scoring is not None:
+            return Calibrated.OWN
+        return Calibrated.BUILT_IN if self.name == FITTED_FOR else Calibrated.BORROWED
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from memoryd.domain.calibration import Evidence, best_rare_match, calibration, sketch_order
+from memoryd.domain.calibration import Evidence, best_rare_match, calibrated_scores, sketch_order
 from memoryd.domain.queries import DEFAULT_MIN_SCORE
 from memoryd.domain.scores import Scored, best_text_hit, by_score
+from memoryd.domain.scoring import COMMITTED, Scoring, Weights
 from memoryd.domain.sketches import Matches
 
 # Share of a cross-encoder's score in the blend. Replacing the score with it loses in published trials (an exact hit
@@ -27,12 +28,12 @@ class Sketched:
     rare_match: float
 
 
-def by_sketches(scored: Sequence[Scored], matches: Matches) -> Sketched:
+def by_sketches(scored: Sequence[Scored], matches: Matches, weights: Weights = COMMITTED.weights) -> Sketched:
     """Order fused candidates by how their sketches match the query; `matches` are theirs, in their order."""
     vector = np.array([item.vector_score or 0.0 for item in scored])
     ran = bool(scored) and scored[0].text_score is not None
     text = np.array([item.text_score or 0.0 for item in scored]) if ran else None
-    order = sketch_order(matches, vector, text, best_coverage(scored))
+    order = sketch_order(matches, vector, text, best_coverage(scored), weights)
     ordered = []
     for item, value, match, tokens in zip(
         scored, order.tolist(), matches.match.tolist(), matches.tokens.tolist(), strict=True
@@ -51,7 +52,9 @@ def by_sketches(scored: Sequence[Scored], matches: Matches) -> Sketched:
     return Sketched(by_score(ordered), best_rare_match(matches))
 
 
-def calibrated(scored: Sequence[Scored], evidence: Evidence, *, subject: bool = True) -> list[Scored]:
+def calibrated(
+    scored: Sequence[Scored], evidence: Evidence, scoring: Scoring = COMMITTED, *, subject: bool = True
+) -> list[Scored]:
     """Give candidates of one query, best first, their absolute scores, which fall as the order does.
 
     The best text hit keeps at least DEFAULT_MIN_SCORE where it holds the whole query: an identifier that the vectors
@@ -60,15 +63,16 @@ def calibrated(scored: Sequence[Scored], evidence: Evidence, *, subject: bool = 
     Args:
         scored: the candidates.
         evidence: what the query is and found.
+        scoring: the model's.
         subject: whether the query says what it is about; where it does not, nothing answers it.
     """
     if not scored:
         return []
     vector = scored[0].vector_score is not None
     text = scored[0].text_score is not None
-    chosen = calibration(vector=vector, text=text, sketches=evidence.rare_match is not None)
+    chosen = scoring.calibration(vector=vector, text=text, sketches=evidence.rare_match is not None)
     order = np.array([item.order for item in scored])
-    scores = chosen.scores(order, evidence) * (1.0 if subject else _NO_SUBJECT)
+    scores = calibrated_scores(chosen, order, evidence) * (1.0 if subject else _NO_SUBJECT)
     best = best_text_hit(scored)
     found = _found(evidence, text=text, subject=subject)
     result = []

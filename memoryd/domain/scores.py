@@ -24,9 +24,7 @@ from datetime import date
 
 from memoryd.domain.chunks import Chunk
 from memoryd.domain.outlines import Listed, Outline
-
-VECTOR_WEIGHT = 0.7
-TEXT_WEIGHT = 0.3
+from memoryd.domain.scoring import COMMITTED, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +61,7 @@ class Scored:
         vector_score: of the vector leg.
         text_score: of the text leg.
         rerank_score: of token sketches or a cross-encoder.
+        weights: by which the legs were fused.
         changes: tell a person what happened to the score after the legs were fused.
     """
 
@@ -72,6 +71,7 @@ class Scored:
     vector_score: float | None
     text_score: float | None
     rerank_score: float | None = None
+    weights: Weights = COMMITTED.weights
     changes: tuple[str, ...] = ()
 
     def with_score(self, score: float, step: str, rerank_score: float | None = None) -> Scored:
@@ -88,18 +88,20 @@ class Scored:
         if self.text_score is not None:
             found = "" if candidate.coverage is None else f", {candidate.coverage:.0%} of the query's weight found"
             steps.append(f"text: BM25 {candidate.bm25:.2f}{found} → {self.text_score:.3f}")
-        legs = ((VECTOR_WEIGHT, self.vector_score), (TEXT_WEIGHT, self.text_score))
-        parts = " + ".join(f"{weight} × {part:.3f}" for weight, part in legs if part is not None)
+        legs = ((1 - self.weights.text, self.vector_score), (self.weights.text, self.text_score))
+        parts = " + ".join(f"{weight:g} × {part:.3f}" for weight, part in legs if part is not None)
         steps.append(f"fused: {parts}, over the legs that ran")
         return (*steps, *self.changes, f"score: {self.score:.3f}")
 
 
-def rank(candidates: Sequence[Candidate], *, unrelated: float, related: float) -> list[Scored]:
+def rank(
+    candidates: Sequence[Candidate], *, unrelated: float, related: float, weights: Weights = COMMITTED.weights
+) -> list[Scored]:
     """Score candidates and put the best first; equal ones by path and line, so that the order is stable.
 
     `unrelated` and `related` are the model's typical cosines (`ModelInfo`): a cosine is mapped linearly from that range
     to 0–1; beyond `related` it still counts for the order. The best text hit scores the share of the query that it
-    holds, and the others in proportion to their BM25.
+    holds, and the others in proportion to their BM25. `weights` are the model's.
     """
     best = max(candidates, key=lambda candidate: candidate.bm25 or 0.0, default=None)
     top_bm25 = (best.bm25 or 0.0) if best else 0.0
@@ -108,9 +110,9 @@ def rank(candidates: Sequence[Candidate], *, unrelated: float, related: float) -
     for candidate in candidates:
         vector = None if candidate.cosine is None else max((candidate.cosine - unrelated) / (related - unrelated), 0.0)
         text = None if candidate.bm25 is None else min(candidate.bm25 * scale, 1.0)
-        order = _fuse(vector, text)
+        order = _fuse(vector, text, weights)
         shown = None if vector is None else min(vector, 1.0)
-        scored.append(Scored(candidate, order, min(order, 1.0), shown, text))
+        scored.append(Scored(candidate, order, min(order, 1.0), shown, text, weights=weights))
     return by_score(scored)
 
 
@@ -146,13 +148,13 @@ def decay(scored: Sequence[Scored], half_life_days: float, today: str, min_score
     return by_score(decayed)
 
 
-def _fuse(vector: float | None, text: float | None) -> float:
+def _fuse(vector: float | None, text: float | None, weights: Weights) -> float:
     """Weigh the legs, renormalised over those that ran: a missing leg never caps the score."""
     if vector is None:
         return text or 0.0
     if text is None:
         return vector
-    return (VECTOR_WEIGHT * vector + TEXT_WEIGHT * text) / (VECTOR_WEIGHT + TEXT_WEIGHT)
+    return (1 - weights.text) * vector + weights.text * text
 
 
 def _position(scored: Scored) -> tuple[float, float, str, int, str]:

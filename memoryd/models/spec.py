@@ -79,5 +79,10 @@ def default_folder(spec: ModelSpec, variant: Variant = Variant.INT8) -> Path:
     """Name a model's folder: $MEMORYD_MODEL_DIR itself, else one in the user's cache home."""
     if given := os.environ.get("MEMORYD_MODEL_DIR"):
         return Path(given)
+    return models_folder() / f"{spec.name}-{variant}"
+
+
+def models_folder() -> Path:
+    """Name the folder of models in the user's cache home."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "memoryd" / "models" / f"{spec.name}-{variant}"
+    return Path(cache) / "memoryd" / "models"

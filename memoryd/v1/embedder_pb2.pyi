@@ -301,6 +301,7 @@ class InfoResponse(_message.Message):
     LANES_FIELD_NUMBER: _builtins.int
     QUERY_PROMPT_FIELD_NUMBER: _builtins.int
     PASSAGE_PROMPT_FIELD_NUMBER: _builtins.int
+    SCORING_FIELD_NUMBER: _builtins.int
     unrelated_cosine: _builtins.float
     """Typical cosine of unrelated texts under this model."""
     related_cosine: _builtins.float
@@ -323,6 +324,10 @@ class InfoResponse(_message.Message):
     def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneStatus]:
         """The queues, as they are now."""
 
+    @_builtins.property
+    def scoring(self) -> Global___Scoring:
+        """Constants that were fitted for the model; absent: those that are built in."""
+
     def __init__(
         self,
         *,
@@ -336,14 +341,138 @@ class InfoResponse(_message.Message):
         lanes: _abc.Iterable[Global___LaneStatus] | None = ...,
         query_prompt: _builtins.str = ...,
         passage_prompt: _builtins.str = ...,
+        scoring: Global___Scoring | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "scoring", b"scoring"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["lanes", b"lanes", "max_request_bytes", b"max_request_bytes", "max_texts", b"max_texts", "model", b"model", "passage_prompt", b"passage_prompt", "query_prompt", b"query_prompt", "related_cosine", b"related_cosine", "rerank", b"rerank", "sketches", b"sketches", "unrelated_cosine", b"unrelated_cosine"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lanes", b"lanes", "max_request_bytes", b"max_request_bytes", "max_texts", b"max_texts", "model", b"model", "passage_prompt", b"passage_prompt", "query_prompt", b"query_prompt", "related_cosine", b"related_cosine", "rerank", b"rerank", "scoring", b"scoring", "sketches", b"sketches", "unrelated_cosine", b"unrelated_cosine"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InfoResponse: _TypeAlias = InfoResponse  # noqa: Y015
+
+@_typing.final
+class Scoring(_message.Message):
+    """What turns what was found into an order and a score."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class Weights(_message.Message):
+        """Orders the chunks."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        TEXT_FIELD_NUMBER: _builtins.int
+        SKETCH_TEXT_FIELD_NUMBER: _builtins.int
+        LENGTH_PENALTY_FIELD_NUMBER: _builtins.int
+        MATCH_OFFSET_FIELD_NUMBER: _builtins.int
+        MATCH_SLOPE_FIELD_NUMBER: _builtins.int
+        text: _builtins.float
+        """Share of the text score in the fused order, 0 to 1."""
+        sketch_text: _builtins.float
+        """Weight of the text score beside a match of token sketches."""
+        length_penalty: _builtins.float
+        """Taken off a match per natural logarithm of its sketch's tokens over 100."""
+        match_offset: _builtins.float
+        """What a match is likely to be without a sketch, for a vector score of 0."""
+        match_slope: _builtins.float
+        """And how much more per vector score."""
+        def __init__(
+            self,
+            *,
+            text: _builtins.float = ...,
+            sketch_text: _builtins.float = ...,
+            length_penalty: _builtins.float = ...,
+            match_offset: _builtins.float = ...,
+            match_slope: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["length_penalty", b"length_penalty", "match_offset", b"match_offset", "match_slope", b"match_slope", "sketch_text", b"sketch_text", "text", b"text"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class Calibration(_message.Message):
+        """Weights of a logistic regression."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        ORDER_FIELD_NUMBER: _builtins.int
+        INTERCEPT_FIELD_NUMBER: _builtins.int
+        UNFOUND_FIELD_NUMBER: _builtins.int
+        WORDS_FIELD_NUMBER: _builtins.int
+        RARE_MATCH_FIELD_NUMBER: _builtins.int
+        order: _builtins.float
+        """Of the score that orders the chunks, above 0."""
+        intercept: _builtins.float
+        unfound: _builtins.float
+        """Of the rarity of what no text hit holds, at most 0."""
+        words: _builtins.float
+        """Of the natural logarithm of the number of words."""
+        rare_match: _builtins.float
+        """Of the best rare match."""
+        def __init__(
+            self,
+            *,
+            order: _builtins.float = ...,
+            intercept: _builtins.float = ...,
+            unfound: _builtins.float = ...,
+            words: _builtins.float = ...,
+            rare_match: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["intercept", b"intercept", "order", b"order", "rare_match", b"rare_match", "unfound", b"unfound", "words", b"words"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    WEIGHTS_FIELD_NUMBER: _builtins.int
+    HYBRID_SKETCHES_FIELD_NUMBER: _builtins.int
+    VECTOR_SKETCHES_FIELD_NUMBER: _builtins.int
+    HYBRID_FIELD_NUMBER: _builtins.int
+    VECTOR_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def weights(self) -> Global___Scoring.Weights: ...
+    @_builtins.property
+    def hybrid_sketches(self) -> Global___Scoring.Calibration:
+        """Both legs with token sketches."""
+
+    @_builtins.property
+    def vector_sketches(self) -> Global___Scoring.Calibration:
+        """The vector leg with token sketches."""
+
+    @_builtins.property
+    def hybrid(self) -> Global___Scoring.Calibration:
+        """Both legs without."""
+
+    @_builtins.property
+    def vector(self) -> Global___Scoring.Calibration:
+        """The vector leg without."""
+
+    @_builtins.property
+    def text(self) -> Global___Scoring.Calibration:
+        """The text leg."""
+
+    def __init__(
+        self,
+        *,
+        weights: Global___Scoring.Weights | None = ...,
+        hybrid_sketches: Global___Scoring.Calibration | None = ...,
+        vector_sketches: Global___Scoring.Calibration | None = ...,
+        hybrid: Global___Scoring.Calibration | None = ...,
+        vector: Global___Scoring.Calibration | None = ...,
+        text: Global___Scoring.Calibration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["hybrid", b"hybrid", "hybrid_sketches", b"hybrid_sketches", "text", b"text", "vector", b"vector", "vector_sketches", b"vector_sketches", "weights", b"weights"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hybrid", b"hybrid", "hybrid_sketches", b"hybrid_sketches", "text", b"text", "vector", b"vector", "vector_sketches", b"vector_sketches", "weights", b"weights"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Scoring: _TypeAlias = Scoring  # noqa: Y015
 
 @_typing.final
 class LaneStatus(_message.Message):

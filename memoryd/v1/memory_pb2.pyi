@@ -671,10 +671,15 @@ class MemoryServiceStatusResponse(_message.Message):
     DISK_BYTES_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     GENERATIONS_FIELD_NUMBER: _builtins.int
+    CALIBRATION_FIELD_NUMBER: _builtins.int
     disk_bytes: _builtins.int
     """Bytes that the indexes use on disk, all tenants together; 0 where unknown."""
     version: _builtins.str
     """The server's version."""
+    calibration: _builtins.str
+    """Where the constants of the model's scores come from: "own" (`memoryd model calibrate`), "built-in", or "borrowed"
+    (built in, but fitted for another model). Empty while the embedder does not answer.
+    """
     @_builtins.property
     def workspaces(self) -> _containers.RepeatedCompositeFieldContainer[Global___WorkspaceStatus]: ...
     @_builtins.property
@@ -693,10 +698,11 @@ class MemoryServiceStatusResponse(_message.Message):
         disk_bytes: _builtins.int = ...,
         version: _builtins.str = ...,
         generations: _abc.Iterable[Global___GenerationStatus] | None = ...,
+        calibration: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["disk_bytes", b"disk_bytes", "generations", b"generations", "model", b"model", "version", b"version", "workspaces", b"workspaces"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "disk_bytes", b"disk_bytes", "generations", b"generations", "model", b"model", "version", b"version", "workspaces", b"workspaces"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

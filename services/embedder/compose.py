@@ -15,6 +15,7 @@ from services.embedder.chain import Chain
 from services.embedder.engines.engine import Engine, Reranker
 from services.embedder.metrics import EmbedderMetrics, process_metrics
 from services.embedder.remote.service import RemoteEmbedder
+from services.embedder.scoring import own_scoring
 from services.embedder.served import ServedEmbedder
 from services.embedder.service import EmbedderService
 from services.embedder.settings import EmbedderSettings
@@ -63,7 +64,8 @@ async def _local(settings: EmbedderSettings, metrics: EmbedderMetrics | None, st
     engine = await asyncio.to_thread(load_engine, settings)
     reranker = await asyncio.to_thread(_reranker, settings)
     _log.info("warming the model up", model=engine.info.name)
-    service = EmbedderService(engine, settings, reranker=reranker, metrics=metrics)
+    scoring = await asyncio.to_thread(own_scoring, settings, engine.info)
+    service = EmbedderService(engine, settings, reranker=reranker, metrics=metrics, scoring=scoring)
     stack.push_async_callback(service.close)
     await service.start()
     return service
@@ -75,6 +77,7 @@ async def _remote(settings: EmbedderSettings, stack: AsyncExitStack) -> RemoteEm
     remote = RemoteEmbedder(given, tokenizer, settings.queue_tokens)
     stack.push_async_callback(remote.close)
     await remote.start(settings.warm_up_timeout)
+    remote.scoring = await asyncio.to_thread(own_scoring, settings, await remote.info())
     return remote
 
 

@@ -20,6 +20,7 @@ from memoryd.server.lifecycle import Server
 from memoryd.v1 import embedder_pb2, embedder_pb2_grpc
 from memoryd.wire.enums import required
 from memoryd.wire.models import model_to
+from memoryd.wire.scoring import scoring_to
 from services.embedder.served import ServedEmbedder
 from services.embedder.stream import AHEAD, in_order, patiently
 
@@ -134,6 +135,7 @@ class EmbedderServicer(embedder_pb2_grpc.EmbedderServiceServicer):
             ],
             query_prompt=tokenizer.prompt(TextKind.QUERY),
             passage_prompt=tokenizer.prompt(TextKind.PASSAGE),
+            scoring=scoring_to(model.scoring) if model.scoring else None,
         )
 
     async def Tokenizer(

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from memoryd.domain.queries import ModelInfo
+from memoryd.domain.scoring import Scoring
 from memoryd.domain.sketches import QueryTokens
 from memoryd.errors import DeadlineExceededError, InvalidInputError, MemorydError, UnavailableError, UnimplementedError
 from memoryd.models.tokenizer import ModelTokenizer
@@ -50,8 +51,10 @@ class EmbedderService(Streaming):
         *,
         reranker: Reranker | None = None,
         metrics: EmbedderMetrics | None = None,
+        scoring: Scoring | None = None,
     ) -> None:
         self._engine, self._settings = engine, settings
+        self._scoring = scoring
         mean = engine.token_mean
         self._sketcher = None if mean is None else Sketcher(engine.tokenizer, mean)
         self._metrics = metrics or process_metrics()
@@ -94,7 +97,7 @@ class EmbedderService(Streaming):
 
     async def info(self) -> ModelInfo:
         """Describe the model."""
-        return replace(self._engine.info, reranks=self._rerank is not None)
+        return replace(self._engine.info, reranks=self._rerank is not None, scoring=self._scoring)
 
     def lanes(self) -> Sequence[LaneStatus]:
         """Tell how full the queues are."""

@@ -61,6 +61,11 @@ class EmbedderSettings(BaseSettings):
         le=1,
         description="sentence-transformers: typical cosine of a question and its answer; default likewise, else .7.",
     )
+    calibration: Path | None = Field(
+        default=None,
+        description="The file that `memoryd model calibrate` writes and the embedder reads; default: calibration.json "
+        "in the model's folder, of a model without one in the user's cache home.",
+    )
     device: str = Field(
         default="cpu",
         pattern=r"^(cpu|mps|cuda(:[0-9]+)?)$",

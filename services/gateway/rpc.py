@@ -123,6 +123,7 @@ def _status_response(state: State) -> memory_pb2.MemoryServiceStatusResponse:
         disk_bytes=state.disk_bytes,
         version=state.version,
         generations=map(_generation, state.generations),
+        calibration=state.model.calibration if state.model else "",
     )
 
 

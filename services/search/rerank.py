@@ -13,6 +13,7 @@ from memoryd.domain.names import Scope
 from memoryd.domain.queries import ModelInfo, Rerank, SearchQuery, Stage
 from memoryd.domain.rerank import Sketched, by_cross_encoder, by_sketches
 from memoryd.domain.scores import Scored
+from memoryd.domain.scoring import Weights
 from memoryd.domain.sketches import QueryTokens, match_sketches
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embedder, VectorStore
@@ -40,7 +41,7 @@ class Reranker:
         )
 
     async def sketched(
-        self, scope: Scope, scored: Sequence[Scored], tokens: QueryTokens | None, stages: Stages
+        self, scope: Scope, scored: Sequence[Scored], tokens: QueryTokens | None, weights: Weights, stages: Stages
     ) -> Sketched | None:
         """Order by token sketches; None where the fused order stays: no candidates, no tokens, or a failure."""
         if tokens is None or not len(tokens.vectors) or not scored:
@@ -49,7 +50,7 @@ class Reranker:
         async def work(_: float) -> Sketched:
             names = [item.candidate.chunk.id for item in scored]
             found = await self._vectors.sketches(scope, names[:SKETCH_DEPTH])
-            return await asyncio.to_thread(_match, scored, tokens, found)
+            return await asyncio.to_thread(_match, scored, tokens, found, weights)
 
         return await stages.run(
             Stage.RERANK,
@@ -106,6 +107,6 @@ class Reranker:
         return list(scored[: self._settings.cross_encoder_depth])
 
 
-def _match(scored: Sequence[Scored], tokens: QueryTokens, found: Mapping[str, bytes]) -> Sketched:
+def _match(scored: Sequence[Scored], tokens: QueryTokens, found: Mapping[str, bytes], weights: Weights) -> Sketched:
     sketches = [found.get(item.candidate.chunk.id, b"") for item in scored]
-    return by_sketches(scored, match_sketches(tokens, sketches))
+    return by_sketches(scored, match_sketches(tokens, sketches), weights)

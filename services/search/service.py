@@ -36,6 +36,7 @@ from services.search.legs import Ask, Found, Legs
 from services.search.outlines import Outlines
 from services.search.rerank import Reranker
 from services.search.results import result
+from services.search.scoring import Scorings
 from services.search.settings import SearchSettings
 from services.search.stages import Stages
 from services.search.subqueries import found_by, run_subqueries
@@ -57,6 +58,7 @@ class SearchService:
     _legs: Legs = field(init=False)
     _reranker: Reranker = field(init=False)
     answers: Answers = field(init=False)
+    _scorings: Scorings = field(init=False, default_factory=Scorings)
 
     def __post_init__(self) -> None:
         """Begin with all dependencies trusted, and nothing kept."""
@@ -147,20 +149,17 @@ class SearchService:
     async def _score(self, scope: Scope, ask: Ask, visible: Visible, found: Found, stages: Stages) -> list[Scored]:
         """Score what one query or sub-query found: calibrated, best first."""
         began = time.monotonic()
-        model = await self._model() if found.vector is not None else None
+        model = await self._model()
+        scoring = self._scorings.of(model)
         words = ask.words or analyze_query(ask.text)
         weights = await word_weights(self.embedder, words)
         candidates = await gather(scope, words, weights, visible, found, self.vectors, stages)
-        scored = rank(
-            candidates,
-            unrelated=model.unrelated if model else 0.0,
-            related=model.related if model else 1.0,
-        )
+        scored = rank(candidates, unrelated=model.unrelated, related=model.related, weights=scoring.weights)
         stages.add(Stage.FUSE, time.monotonic() - began)
-        sketched = await self._reranker.sketched(scope, scored, found.tokens, stages)
+        sketched = await self._reranker.sketched(scope, scored, found.tokens, scoring.weights, stages)
         rare_match = sketched.rare_match if sketched else None
         evidence = Evidence(len(words), nats_per_byte(words, weights), best_coverage(scored), rare_match)
-        return calibrated(sketched.scored if sketched else scored, evidence, subject=has_subject(words))
+        return calibrated(sketched.scored if sketched else scored, evidence, scoring, subject=has_subject(words))
 
     def _decayed(self, scored: list[Scored], query: SearchQuery, stages: Stages) -> list[Scored]:
         if query.decay_half_life_days is None:

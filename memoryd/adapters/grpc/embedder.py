@@ -22,6 +22,7 @@ from memoryd.models.tokenizer import ModelTokenizer
 from memoryd.ports import Embeddings, Lane, StreamingEmbedder, TextKind, Tokenizer
 from memoryd.v1 import embedder_pb2, embedder_pb2_grpc
 from memoryd.wire.models import model_from
+from memoryd.wire.scoring import scoring_from
 
 _PART_BYTES = 2**15  # of a stream: about 8,000 tokens, so that answers come steadily
 _UNANSWERED = 8  # parts of a stream: as many again as a server works on
@@ -185,6 +186,7 @@ def _model(response: embedder_pb2.InfoResponse) -> ModelInfo:
         response.related_cosine,
         sketches=response.sketches,
         reranks=response.rerank,
+        scoring=scoring_from(response.scoring) if response.HasField("scoring") else None,
     )
 
 

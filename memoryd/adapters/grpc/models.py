@@ -44,6 +44,10 @@ class ServedModels:
         """The model to begin with, where nothing is indexed yet: the wanted one, or else whichever is served."""
         return self.wanted or next(iter(self._models.values()), None)
 
+    def told(self, fingerprint: str) -> ModelInfo | None:
+        """Describe a model as its deployment did last; None where none does."""
+        return next((model for model in self._models.values() if model.fingerprint == fingerprint), None)
+
     def find(self, fingerprint: str) -> GrpcEmbedder | None:
         """Find who serves a model; one that does not answer for a while is expected back with the same one."""
         for name, model in self._models.items():
@@ -96,8 +100,8 @@ class ServedEmbedder(Embedder):
         self._tokenizer: Tokenizer | None = None
 
     async def info(self) -> ModelInfo:
-        """Describe the model."""
-        return self._model
+        """Describe the model: how its deployment did last, or else as it was when its generation was begun."""
+        return self._models.told(self._model.fingerprint) or self._model
 
     async def tokenizer(self) -> Tokenizer:
         """Give the model's tokenizer; it is fetched once."""

@@ -7,11 +7,13 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.domain.queries import ModelInfo
+from memoryd.domain.scoring import Scoring
 from memoryd.errors import (
     DeadlineExceededError,
     InvalidInputError,
@@ -40,6 +42,7 @@ class RemoteEmbedder(Streaming):
         self._room = {lane: asyncio.Semaphore(settings.concurrency) for lane in Lane}
         self._reserved = dict.fromkeys(Lane, 0)
         self._info: ModelInfo | None = None
+        self.scoring: Scoring | None = None  # read for a model, so known only once that has been asked
 
     async def start(self, timeout: float) -> None:
         """Embed a first text. Raises UnavailableError, ResourceExhaustedError, DeadlineExceededError."""
@@ -65,7 +68,7 @@ class RemoteEmbedder(Streaming):
         """Describe the model."""
         if self._info is None:
             raise UnavailableError("the remote model has not been asked yet")
-        return self._info
+        return replace(self._info, scoring=self.scoring)
 
     def lanes(self) -> Sequence[LaneStatus]:
         """Tell how much waits for the provider."""

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 
 from memoryd.domain.calibration import (
+    Evidence,
+    best_rare_match,
+    calibrated_scores,
+    sketch_order,
+)
+from memoryd.domain.scoring import (
+    COMMITTED,
     HYBRID,
     HYBRID_SKETCHES,
-    SKETCH_TEXT_WEIGHT,
     TEXT,
     VECTOR,
     VECTOR_SKETCHES,
     Calibration,
-    Evidence,
-    best_rare_match,
-    calibration,
-    sketch_order,
 )
 from memoryd.domain.sketches import Matches
 
@@ -41,21 +43,21 @@ def matches(*match: float, tokens: int = 100) -> Matches:
 )
 def test_what_ran_decides(legs: tuple[bool, bool, bool], chosen: Calibration) -> None:
     vector, text, sketches = legs
-    assert calibration(vector=vector, text=text, sketches=sketches) is chosen
+    assert COMMITTED.calibration(vector=vector, text=text, sketches=sketches) is chosen
 
 
 @pytest.mark.parametrize("chosen", ALL)
 def test_a_score_is_between_0_and_1_and_falls_with_the_order(chosen: Calibration) -> None:
-    scores = chosen.scores(np.linspace(2, -1, 50), Evidence(5, 3.0, 0.5, 0.4))
+    scores = calibrated_scores(chosen, np.linspace(2, -1, 50), Evidence(5, 3.0, 0.5, 0.4))
     assert ((scores > 0) & (scores < 1)).all()
     assert (np.diff(scores) < 0).all()
-    assert np.isfinite(chosen.scores(np.array([-1e6, 1e6]), Evidence(0, 10.0, 0.0))).all()
+    assert np.isfinite(calibrated_scores(chosen, np.array([-1e6, 1e6]), Evidence(0, 10.0, 0.0))).all()
 
 
 def test_what_the_query_found_counts_for_all_chunks() -> None:
     order = np.array([1.0, 0.5])
-    little = HYBRID_SKETCHES.scores(order, Evidence(5, 3.0, 0.1, 0.1))
-    much = HYBRID_SKETCHES.scores(order, Evidence(5, 3.0, 1.0, 0.7))
+    little = calibrated_scores(HYBRID_SKETCHES, order, Evidence(5, 3.0, 0.1, 0.1))
+    much = calibrated_scores(HYBRID_SKETCHES, order, Evidence(5, 3.0, 1.0, 0.7))
     assert (little < 0.35).all()
     assert (much > 0.35).all()
 
@@ -64,7 +66,7 @@ def test_what_the_query_found_counts_for_all_chunks() -> None:
 def test_gibberish_is_found_out_by_its_improbable_words_unless_they_are_found(chosen: Calibration) -> None:
     order = np.array([0.5])
     words, gibberish, identifier = (
-        chosen.scores(order, Evidence(3, rarity, coverage, 0.45))[0]
+        calibrated_scores(chosen, order, Evidence(3, rarity, coverage, 0.45))[0]
         for rarity, coverage in ((3.0, 0.4), (7.0, 0.0), (7.0, 1.0))
     )
     assert gibberish < 0.35 <= words
@@ -80,7 +82,7 @@ def test_a_longer_chunk_is_expected_to_match_by_chance() -> None:
 def test_text_counts_by_how_much_of_the_query_was_found() -> None:
     text = np.array([1.0, 0.0])
     order = sketch_order(matches(0.5, 0.5), np.zeros(2), text, 0.25)
-    assert order == pytest.approx([0.5 + SKETCH_TEXT_WEIGHT * 0.25, 0.5])
+    assert order == pytest.approx([0.5 + COMMITTED.weights.sketch_text * 0.25, 0.5])
 
 
 def test_without_a_sketch_the_vector_score_stands_in() -> None:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+import structlog
 
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import Mode, ModelInfo, Rerank, SearchAnswer, Stage
+from memoryd.domain.scoring import COMMITTED, Calibration, Scoring
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embeddings
 from services.search.settings import SearchSettings
@@ -26,14 +28,14 @@ class CrossEncoder(FakeEmbedder):
     error: Exception | None = None
     answer: Sequence[float] | None = None
     reranks: bool = True
+    scoring: Scoring | None = None
     texts: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__init__(sketches=True)
 
     async def info(self) -> ModelInfo:
-        info = await super().info()
-        return ModelInfo("fake", "fake-1", info.dimensions, 512, 0.0, 1.0, "fake", sketches=True, reranks=self.reranks)
+        return replace(await super().info(), reranks=self.reranks, scoring=self.scoring)
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
         self.texts = list(texts)
@@ -239,3 +241,14 @@ async def test_auto_leaves_a_cross_encoder_out_where_time_is_short(harbour: Harb
     answer = await harbour.search("harbour", timeout=0.4)
     assert [(d.stage, d.reason) for d in answer.degraded] == [(Stage.RERANK, "SHORT_OF_TIME")]
     assert harbour.model.texts == []
+
+
+async def test_a_models_own_constants_are_used_and_their_lack_is_said_once(harbour: Harbour) -> None:
+    with structlog.testing.capture_logs() as logs:
+        borrowed = [await harbour.search() for _ in range(2)]
+    assert [entry["model"] for entry in logs if "calibrated_for" in entry] == ["fake"]
+    harbour.model.scoring = replace(COMMITTED, hybrid_sketches=Calibration(order=0.01, intercept=9.0, unfound=0.0))
+    with structlog.testing.capture_logs() as logs:
+        own = await harbour.search()
+    assert logs == []
+    assert own.results[0].score > 0.99 > borrowed[0].results[0].score
