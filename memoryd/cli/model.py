@@ -1,4 +1,4 @@
-"""Commands about models: `memoryd model prepare`."""
+"""Commands about models: `memoryd model list` and `memoryd model prepare`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from memoryd.cli.output import Json, err, out, print_json
 from memoryd.cli.progress import bar
-from memoryd.models.spec import DEFAULT_MODEL, Source, Variant, default_folder, find_spec
+from memoryd.models.spec import DEFAULT_MODEL, MODELS, Source, Variant, default_folder, find_spec
 
 app = typer.Typer(help="Embedding models.", no_args_is_help=True)
 
@@ -17,6 +18,18 @@ app = typer.Typer(help="Embedding models.", no_args_is_help=True)
 @app.callback()
 def _models() -> None:
     """Embedding models: prepared once, then loaded by every start."""
+
+
+@app.command(name="list")
+def list_models(*, as_json: Json = False) -> None:
+    """List the models that memoryd knows by name; --json also gives their prompts and cosines."""
+    if as_json:
+        print_json(list(MODELS.values()))
+        return
+    table = Table("model", "dimensions", "window", "pooling", "onnx", box=None, pad_edge=False)
+    for spec in MODELS.values():
+        table.add_row(spec.name, str(spec.dimensions), str(spec.window), spec.pooling, "yes" if spec.prepared else "no")
+    out.print(table)
 
 
 @app.command()

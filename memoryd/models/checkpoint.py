@@ -14,7 +14,11 @@ Weights = Mapping[str, NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The sizes of a BERT encoder; `epsilon` is that of its layer normalisations."""
+    """The sizes of a BERT encoder.
+
+    `epsilon` is that of its layer normalisations. `first_position` is the row of a text's first token in the table of
+    positions: 0 in BERT; in RoBERTa the rows up to the padding token's id are left out.
+    """
 
     hidden: int
     layers: int
@@ -24,6 +28,12 @@ class Architecture:
     positions: int
     token_types: int
     epsilon: float
+    first_position: int = 0
+
+    @property
+    def longest(self) -> int:
+        """Most tokens of an input."""
+        return self.positions - self.first_position
 
 
 @dataclass(frozen=True, slots=True)

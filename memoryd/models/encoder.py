@@ -1,4 +1,4 @@
-"""The ONNX graph of a BERT encoder with mean pooling.
+"""The ONNX graph of a BERT encoder with its pooling.
 
 Inputs: `input_ids` and `attention_mask`, int64, shape (batch, tokens), padded on the right. Outputs, float32:
 `token_embeddings`, shape (batch, tokens, hidden), and `pooled`, shape (batch, hidden), L2-normalised.
@@ -16,7 +16,7 @@ from memoryd.models import checkpoint as names
 from memoryd.models.checkpoint import Checkpoint
 from memoryd.models.layers import Dense, Fp32Dense, Int8Dense, quantise_rows
 from memoryd.models.progress import Progress
-from memoryd.models.spec import Variant
+from memoryd.models.spec import Pooling, Variant
 from memoryd.models.tensors import MICROSOFT, GraphBuilder
 
 # Part of the fingerprint: raise it when a change here or in `layers` changes vectors.
@@ -24,14 +24,15 @@ ENCODER_VERSION = 1
 MODEL_FILE, DATA_FILE = "model.onnx", "model.onnx.data"
 
 
-def write_encoder(checkpoint: Checkpoint, folder: Path, variant: Variant, progress: Progress) -> None:
+def write_encoder(
+    checkpoint: Checkpoint, folder: Path, variant: Variant, progress: Progress, pooling: Pooling = Pooling.MEAN
+) -> None:
     """Write the graph and its weights into a folder: MODEL_FILE and DATA_FILE."""
     hidden = checkpoint.architecture.hidden
     with (folder / DATA_FILE).open("wb") as data:
         graph = GraphBuilder(data, DATA_FILE)
-        outputs = _Encoder(graph, checkpoint, Int8Dense(graph) if variant is Variant.INT8 else Fp32Dense(graph)).build(
-            progress
-        )
+        dense = Int8Dense(graph) if variant is Variant.INT8 else Fp32Dense(graph)
+        outputs = _Encoder(graph, checkpoint, dense).build(pooling, progress)
         graph.write(
             folder / MODEL_FILE,
             {name: (TensorProto.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")},
@@ -47,7 +48,7 @@ class _Encoder:
         self._graph, self._weights, self._sizes = graph, checkpoint.weights, checkpoint.architecture
         self._dense = dense
 
-    def build(self, progress: Progress) -> tuple[str, str]:
+    def build(self, pooling: Pooling, progress: Progress) -> tuple[str, str]:
         """Add everything; returns the names of the token embeddings and the pooled vectors."""
         g, sizes = self._graph, self._sizes
         batch, tokens = (g("Shape", "input_ids", start=axis, end=axis + 1) for axis in (0, 1))
@@ -62,18 +63,20 @@ class _Encoder:
             x = self._layer(f"encoder.layer.{layer}", x, penalty, by_head)
             progress("build the model", layer + 1, sizes.layers)
         x = g("Reshape", x, by_text)
-        # The sum over a text's tokens points where their mean does.
-        total = g("Squeeze", g("MatMul", g("Unsqueeze", mask, g.ints(1)), x), g.ints(1))
-        return x, g("LpNormalization", total, axis=-1, p=2)
+        if pooling is Pooling.CLS:
+            pooled = g("Slice", x, g.ints(0), g.ints(1), g.ints(1))
+        else:  # the sum over a text's tokens points where their mean does
+            pooled = g("MatMul", g("Unsqueeze", mask, g.ints(1)), x)
+        return x, g("LpNormalization", g("Squeeze", pooled, g.ints(1)), axis=-1, p=2)
 
     def _embed(self, tokens: str) -> str:
         """Add the embeddings: the table of words in int8 with a scale a row (cosine 1.0000, a quarter of the size)."""
-        g = self._graph
+        g, sizes = self._graph, self._sizes
         values, scales = quantise_rows(self._weights[names.WORDS])
         words = g("Cast", g("Gather", g.constant(values), "input_ids"), to=TensorProto.FLOAT)
         words = g("Mul", words, g("Unsqueeze", g("Gather", g.constant(scales), "input_ids"), g.ints(-1)))
         # Each input is one text: all its tokens are of type 0.
-        places = self._weights[names.POSITIONS] + self._weights[names.TYPES][0]
+        places = self._weights[names.POSITIONS][sizes.first_position :] + self._weights[names.TYPES][0]
         x = g("Add", words, g("Slice", g.constant(places), g.ints(0), tokens, g.ints(0)))
         return self._normalise(x, names.EMBEDDING_NORM)
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memoryd.errors import ModelError
 from memoryd.models.encoder import ENCODER_VERSION, MODEL_FILE
-from memoryd.models.spec import ModelSpec, Variant
+from memoryd.models.spec import ModelSpec, Pooling, Variant
 from memoryd.models.tokenizer import ModelTokenizer
 
 MANIFEST_FILE = "memoryd-model.json"
@@ -42,7 +42,7 @@ class Manifest(BaseModel):
     encoder_version: int = ENCODER_VERSION
     dimensions: int
     window: int
-    pooling: Literal["mean"] = "mean"
+    pooling: Pooling = Pooling.MEAN
     query_prompt: str
     passage_prompt: str
     unrelated: float
@@ -86,6 +86,7 @@ def write_manifest(folder: Path, spec: ModelSpec, variant: Variant, source: str,
         source=source,
         dimensions=dimensions,
         window=spec.window,
+        pooling=spec.pooling,
         query_prompt=spec.query_prompt,
         passage_prompt=spec.passage_prompt,
         unrelated=spec.unrelated,

@@ -97,9 +97,14 @@ def _check(path: Path) -> None:
 
 
 def _architecture(config: Mapping[str, Any]) -> Architecture:
-    for key, wanted in (("model_type", "bert"), ("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
-        if config.get(key, wanted) != wanted:
-            raise ValueError(f"{key} is {config[key]!r} in its {_CONFIG}, memoryd can only build {wanted!r}")
+    for key, wanted in (
+        ("model_type", ("bert", "xlm-roberta")),
+        ("hidden_act", ("gelu",)),
+        ("position_embedding_type", ("absolute",)),
+    ):
+        if config.get(key, wanted[0]) not in wanted:
+            can = " or ".join(map(repr, wanted))
+            raise ValueError(f"{key} is {config[key]!r} in its {_CONFIG}, memoryd can only build {can}")
     return Architecture(
         hidden=config["hidden_size"],
         layers=config["num_hidden_layers"],
@@ -109,6 +114,7 @@ def _architecture(config: Mapping[str, Any]) -> Architecture:
         positions=config["max_position_embeddings"],
         token_types=config["type_vocab_size"],
         epsilon=config["layer_norm_eps"],
+        first_position=config["pad_token_id"] + 1 if config["model_type"] == "xlm-roberta" else 0,
     )
 
 

@@ -40,6 +40,7 @@ def prepare(
     if there := _usable(folder, spec, variant, source):
         return there
     checkpoint = read_checkpoint(spec, source, progress)
+    _check(spec, checkpoint)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -64,6 +65,16 @@ def _usable(folder: Path, spec: ModelSpec, variant: Variant, source: Source) -> 
     manifest = there.manifest
     same = (manifest.name, manifest.variant) == (spec.name, variant)
     return there if same and (source is Source.AUTO or manifest.source.startswith(source)) else None
+
+
+def _check(spec: ModelSpec, checkpoint: Checkpoint) -> None:
+    """Refuse another model than the one that was meant."""
+    sizes = checkpoint.architecture
+    if sizes.hidden != spec.dimensions or sizes.longest < spec.window:
+        raise ModelError(
+            f"the {checkpoint.source} has {sizes.hidden} dimensions and reads {sizes.longest} tokens, {spec.name} has "
+            f"{spec.dimensions} and reads {spec.window}: it is another model"
+        )
 
 
 def read_checkpoint(spec: ModelSpec, source: Source, progress: Progress = no_progress) -> Checkpoint:
@@ -92,7 +103,7 @@ def _write(checkpoint: Checkpoint, folder: Path, spec: ModelSpec, variant: Varia
     if variant is Variant.TORCH:
         write_transformers_folder(checkpoint, folder, spec)
     else:
-        write_encoder(checkpoint, folder, variant, progress)
+        write_encoder(checkpoint, folder, variant, progress, spec.pooling)
     write_manifest(folder, spec, variant, checkpoint.source, checkpoint.architecture.hidden)
     for path in (*folder.rglob("*"), folder):
         descriptor = os.open(path, os.O_RDONLY)  # of folders too: their entries must last like the files

@@ -87,7 +87,10 @@ def load_engine(settings: EmbedderSettings) -> Engine:
         from services.embedder.engines.onnx import OnnxEngine  # noqa: PLC0415  (each engine loads its own runtime)
 
         return OnnxEngine.load(
-            settings.model_dir or default_folder(find_spec(settings.model), settings.variant), settings.device
+            settings.model_dir or default_folder(find_spec(settings.model), settings.variant),
+            settings.device,
+            unrelated=settings.unrelated,
+            related=settings.related,
         )
     from services.embedder.engines.sentence_transformers import SentenceTransformersEngine  # noqa: PLC0415
 

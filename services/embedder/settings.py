@@ -34,7 +34,7 @@ class EmbedderSettings(BaseSettings):
     openai: OpenAISettings = Field(default_factory=OpenAISettings)
     model: str = Field(
         default=DEFAULT_MODEL,
-        description="A model that `memoryd model prepare` makes; for sentence-transformers any hub model or folder.",
+        description="A prepared model, see `memoryd model list`; for sentence-transformers any hub model or folder.",
     )
     model_dir: Path | None = Field(
         default=None,
@@ -53,13 +53,13 @@ class EmbedderSettings(BaseSettings):
         default=None,
         ge=-1,
         le=1,
-        description="sentence-transformers: typical cosine of unrelated texts; default: the known model's, else .1.",
+        description="Typical cosine of unrelated texts; default: the known model's, else .1.",
     )
     related: float | None = Field(
         default=None,
         ge=-1,
         le=1,
-        description="sentence-transformers: typical cosine of a question and its answer; default likewise, else .7.",
+        description="Typical cosine of a question and its answer; default likewise, else .7.",
     )
     calibration: Path | None = Field(
         default=None,

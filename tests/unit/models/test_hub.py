@@ -16,8 +16,11 @@ import pytest
 from memoryd.errors import ModelError
 from memoryd.models import prepare as module
 from memoryd.models.prepare import prepare, read_checkpoint
-from memoryd.models.spec import Source
+from memoryd.models.spec import Pooling, Source, Variant
+from memoryd.ports import TextKind
+from services.embedder.engines.onnx import OnnxEngine
 from tests.support.hub_server import HubServer, serve_hub
+from tests.support.reference_encoder import encode
 from tests.support.tiny_model import TINY, tiny_checkpoint, write_hub_files
 
 IN_BOTH = replace(TINY, in_wheel=True)
@@ -58,6 +61,26 @@ def test_the_same_weights_come_from_the_hub(hub: HubServer) -> None:
     for name, tensor in written.weights.items():
         assert np.array_equal(read.weights[name], tensor)
     assert read.tokenizer.encode("tea").ids == written.tokenizer.encode("tea").ids
+
+
+def test_the_positions_of_an_xlm_roberta_begin_after_its_padding(hub: HubServer, tmp_path: Path) -> None:
+    written = tiny_checkpoint(first_position=2)
+    write_hub_files(written, tmp_path / "hub/tiny/roberta")
+    spec = replace(TINY, hub="tiny/roberta", pooling=Pooling.CLS)
+    assert read_checkpoint(spec, Source.HUB).architecture == written.architecture
+    engine = OnnxEngine(prepare(spec, tmp_path / "model", variant=Variant.FP32))
+    (ids,) = engine.tokenizer.ids(["tea"], TextKind.PASSAGE)
+    assert float(engine.encode([ids, [*ids, *ids]])[0] @ encode(written, ids, Pooling.CLS)) >= 0.9998
+
+
+@pytest.mark.parametrize("changes", [{"dimensions": 64}, {"window": TINY.window + 1}])
+def test_another_model_than_the_one_that_was_meant_is_refused(
+    hub: HubServer, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    spec = replace(TINY, **changes)
+    with pytest.raises(ModelError, match=r"hub tiny/random has 32 dimensions .* another model"):
+        prepare(spec, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
 
 
 def test_a_prepared_folder_asks_nobody(hub: HubServer, tmp_path: Path) -> None:

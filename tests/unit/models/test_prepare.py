@@ -14,7 +14,7 @@ from memoryd.models.checkpoint import Checkpoint
 from memoryd.models.encoder import DATA_FILE, MODEL_FILE
 from memoryd.models.folder import MANIFEST_FILE, TOKENIZER_FILE, open_model
 from memoryd.models.prepare import prepare
-from memoryd.models.spec import E5_SMALL, Source, Variant, default_folder, find_spec
+from memoryd.models.spec import E5_SMALL, MODELS, Pooling, Source, Variant, default_folder, find_spec
 from tests.support.model import model_dir
 from tests.support.tiny_model import TINY, tiny_checkpoint
 
@@ -137,6 +137,7 @@ def test_the_fingerprint_follows_from_what_decides_a_vector(tmp_path: Path, monk
     base = fingerprint("a")
     assert fingerprint("b", name="other", unrelated=0.2) == base
     assert fingerprint("c", passage_prompt="text: ") != base
+    assert fingerprint("e", pooling=Pooling.CLS) != base
     monkeypatch.setattr(module, "read_wheel", lambda: tiny_checkpoint(seed=1))
     assert fingerprint("d") != base
 
@@ -165,3 +166,17 @@ def test_the_folder_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatc
 def test_an_unknown_model_lists_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"'e6' is no model .* known: multilingual-e5-small"):
         find_spec("e6")
+
+
+def test_a_model_that_runs_on_sentence_transformers_alone_says_so() -> None:
+    with pytest.raises(ConfigError, match=r"ENGINE=sentence-transformers and MEMORYD_EMBEDDER_MODEL=BAAI/bge-m3$"):
+        find_spec("bge-m3")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_known_models_are_described_soundly(name: str) -> None:
+    spec = MODELS[name]
+    assert spec.hub.endswith(f"/{name}")
+    assert -1 <= spec.unrelated < spec.related <= 1
+    assert spec.dimensions % 8 == 0  # sketches are packed bits
+    assert all(not prompt or prompt.endswith((" ", "：")) for prompt in (spec.query_prompt, spec.passage_prompt))
