@@ -49,6 +49,7 @@ class Sweeper:
         self._due: OrderedDict[FileKey, float] = OrderedDict()
         self._seen: OrderedDict[str, float] = OrderedDict()
         self._woken = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
 
     def unlisted(self, key: FileKey, dropped: Iterable[str], *, look: bool = False) -> None:
         """Queue a file whose newest outline has just been committed and has dropped chunks.
@@ -87,17 +88,19 @@ class Sweeper:
     async def sweep(self) -> int:
         """Sweep the queued files whose grace has passed; returns how many chunks were deleted.
 
-        Where a store fails, the files stay in the queue.
+        Where a store fails, the files stay in the queue. A sweep already at work is waited for: it has taken files out
+        of the queue whose chunks are still there.
         """
         collected = 0
-        while due := list(takewhile(lambda entry: entry[1] <= self._clock(), islice(self._due.items(), _BATCH))):
-            for key, _ in due:  # taken out first: what is committed meanwhile queues its file anew
-                del self._due[key]
-            try:
-                collected += await self._sweep_files([key for key, _ in due])
-            except BaseException:
-                self._due = OrderedDict(due) | self._due
-                raise
+        async with self._one_at_a_time:
+            while due := list(takewhile(lambda entry: entry[1] <= self._clock(), islice(self._due.items(), _BATCH))):
+                for key, _ in due:  # taken out first: what is committed meanwhile queues its file anew
+                    del self._due[key]
+                try:
+                    collected += await self._sweep_files([key for key, _ in due])
+                except BaseException:
+                    self._due = OrderedDict(due) | self._due
+                    raise
         return collected
 
     async def _sweep_files(self, keys: Sequence[FileKey]) -> int:

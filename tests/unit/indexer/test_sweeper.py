@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -123,6 +124,22 @@ async def test_what_is_born_after_the_outline_is_left_alone(world: World) -> Non
     world.clock_offset += 61.0
     assert await replica.sweeper.sweep() == 0
     assert await held(world) == [2, 2]
+
+
+async def test_a_sweep_ends_only_when_the_one_at_work_has(world: World) -> None:
+    world.settings.grace = 0.0
+    replica = await world.start()
+    await world.write("memory/a.md", section("old"))
+    await world.idle()
+    world.gate.stepping = True
+    await world.delete("memory/a.md")
+    await until_waiting(world.gate, "vectors.delete")
+    sweep = asyncio.create_task(replica.sweeper.sweep())
+    await world.gate.quiet()
+    assert not sweep.done()
+    world.gate.open()
+    await sweep
+    assert await held(world) == [0, 0]
 
 
 @pytest.mark.parametrize("failing", ["vectors.delete", "texts.delete", "vectors.scan", "manifest.outline"])
