@@ -30,6 +30,7 @@ _ATTEMPTS = 5
 _AGAIN = 1.0
 _LOOK_AGAIN = 0.5
 _BATCH = 1_000
+_LEFT = "a file that has come back, or a store that still has some"
 
 
 class Purger:
@@ -92,7 +93,7 @@ class Purger:
             waits_for = "the time until which an indexer could still be writing an older state"
             return PurgeReceipt(tuple(files), verified=False, again_in=left, waits_for=waits_for)
         if not clean:
-            return PurgeReceipt(tuple(files), verified=False, again_in=_AGAIN, waits_for="a store that still has some")
+            return PurgeReceipt(tuple(files), verified=False, again_in=_AGAIN, waits_for=_LEFT)
         return PurgeReceipt(tuple(files), verified=True)
 
     async def _of(self, tenant: str) -> list[Scope]:
@@ -206,10 +207,11 @@ class Purger:
         return found
 
     async def _is_clean(self, scope: Scope, ended: Mapping[str, LoggedFile], path: str | None) -> bool:
-        """Read everything once more."""
+        """Read everything once more: nothing born before the end is left, not even listed by a file that came back."""
         for store in self._stores:
-            if await self._leftovers(store, scope, ended, path):
-                return False
+            async for page in store.scan(scope, path):
+                if any(chunk.path in ended and chunk.birth <= ended[chunk.path].revision for chunk in page):
+                    return False
         for each, last in ended.items():
             logged = await self._log.get(FileKey(scope, each))
             outline = await self._manifest.outline(FileKey(scope, each))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -192,3 +193,24 @@ async def test_a_file_that_comes_back_meanwhile_is_not_overwritten(
     assert logged is not None
     assert logged.state.content == back.encode()
     assert await world.search()
+
+
+async def test_a_file_that_comes_back_unreadable_before_its_deletion_is_indexed_is_not_verified(world: World) -> None:
+    replica = await indexed(world)
+    world.gate.stepping = True
+    await world.gate.quiet()
+    await world.delete(PATH)
+    purge = asyncio.create_task(replica.purge(FILE, timeout=5.0))
+    await world.gate.quiet()
+    (look,) = [waiting for waiting in world.gate.waiting if waiting.name == "log.get"]
+    await world.gate.step(look)
+    await world.set_aside(PATH, "UNREADABLE")
+    world.gate.open()
+    receipt = await purge
+    assert await held(world, PATH) == [2, 2]  # the outline lists the old text again
+    assert (receipt.verified, receipt.waits_for) == (False, "a file that has come back, or a store that still has some")
+    with pytest.raises(PreconditionFailedError, match="still in its folder"):
+        await replica.purge(FILE, timeout=5.0)
+    await world.delete(PATH)
+    assert (await replica.purge(FILE, timeout=5.0)).verified
+    assert await held(world, PATH) == [0, 0]
