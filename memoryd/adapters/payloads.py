@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
+
+from pybase64 import b64decode, b64encode
 
 from memoryd.domain.chunks import Chunk, ChunkRef
 from memoryd.domain.files import FileKey, Revision, Source
@@ -71,7 +72,7 @@ def with_sketch(embedded: EmbeddedChunk) -> dict[str, Any]:
 
 def to_sketch(payload: Mapping[str, Any]) -> bytes:
     """Read a sketch back; empty where the record has none."""
-    return b64decode(payload.get(SKETCH_FIELD, ""))
+    return b64decode(payload.get(SKETCH_FIELD, ""), validate=True)
 
 
 def to_ref(chunk_id: str, payload: Mapping[str, Any]) -> ChunkRef:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from memoryd.domain.calibration import Evidence, best_rare_match, calibrated_scores, sketch_order
 from memoryd.domain.queries import DEFAULT_MIN_SCORE
-from memoryd.domain.scores import Scored, best_text_hit, by_score
+from memoryd.domain.scores import Change, Scored, best_text_hit, by_score
 from memoryd.domain.scoring import COMMITTED, Scoring, Weights
 from memoryd.domain.sketches import Matches
 
@@ -18,6 +18,10 @@ from memoryd.domain.sketches import Matches
 CROSS_ENCODER_WEIGHT = 0.4
 # Score of a query without a subject, as a share.
 _NO_SUBJECT = 0.05
+_CALIBRATED = "calibrated: order {:.3f}, {} → {:.3f}"
+_RAISED = f"{_CALIBRATED}, which holds the whole query"
+_MATCHED = "token sketches: match {:.3f} with {} tokens → order {:.3f}"
+_UNMATCHED = "token sketches: match no sketch, by vector → order {:.3f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +43,17 @@ def by_sketches(scored: Sequence[Scored], matches: Matches, weights: Weights = C
         scored, order.tolist(), matches.match.tolist(), matches.tokens.tolist(), strict=True
     ):
         known = not np.isnan(match)
-        said = f"{match:.3f} with {tokens} tokens" if known else "no sketch, by vector"
+        change = Change(_MATCHED, (match, tokens, value)) if known else Change(_UNMATCHED, (value,))
         ordered.append(
-            replace(
-                item,
+            Scored(
+                item.candidate,
                 order=value,
                 score=min(max(value, 0.0), 1.0),
+                vector_score=item.vector_score,
+                text_score=item.text_score,
                 rerank_score=min(max(match, 0.0), 1.0) if known else None,
-                changes=(*item.changes, f"token sketches: match {said} → order {value:.3f}"),
+                weights=item.weights,
+                changes=(*item.changes, change),
             )
         )
     return Sketched(by_score(ordered), best_rare_match(matches))
@@ -75,13 +82,26 @@ def calibrated(
     scores = calibrated_scores(chosen, order, evidence) * (1.0 if subject else _NO_SUBJECT)
     best = best_text_hit(scored)
     found = _found(evidence, text=text, subject=subject)
-    result = []
+    result, risen = [], False
     for item, score in zip(scored, scores.tolist(), strict=True):
         floor = DEFAULT_MIN_SCORE if subject and item is best and evidence.coverage >= 1.0 else 0.0
-        kept = ", which holds the whole query" if score < floor else ""
-        step = f"calibrated: order {item.order:.3f}, {found} → {max(score, floor):.3f}{kept}"
-        result.append(replace(item, score=max(score, floor), changes=(*item.changes, step)))
-    return by_score(result)
+        raised = score < floor
+        risen = risen or raised
+        shown = floor if raised else score
+        change = Change(_RAISED if raised else _CALIBRATED, (item.order, found, shown))
+        result.append(
+            Scored(
+                item.candidate,
+                item.order,
+                shown,
+                item.vector_score,
+                item.text_score,
+                item.rerank_score,
+                item.weights,
+                (*item.changes, change),
+            )
+        )
+    return by_score(result) if risen else result
 
 
 def by_cross_encoder(scored: Sequence[Scored], scores: Mapping[str, float]) -> list[Scored]:
@@ -93,12 +113,11 @@ def by_cross_encoder(scored: Sequence[Scored], scores: Mapping[str, float]) -> l
             others.append(item)
             continue
         value = (1 - CROSS_ENCODER_WEIGHT) * item.score + CROSS_ENCODER_WEIGHT * score
-        step = f"cross-encoder: {score:.3f}, blended by {CROSS_ENCODER_WEIGHT:g} → {value:.3f}"
-        blended.append(item.with_score(value, step, rerank_score=score))
+        change = Change("cross-encoder: {:.3f}, blended by {:g} → {:.3f}", (score, CROSS_ENCODER_WEIGHT, value))
+        blended.append(item.with_score(value, change, rerank_score=score))
     lowest = min((item.score for item in blended), default=1.0)
-    behind = [
-        item if item.score < lowest else item.with_score(lowest, "behind what the cross-encoder saw") for item in others
-    ]
+    change = Change("behind what the cross-encoder saw")
+    behind = [item if item.score < lowest else item.with_score(lowest, change) for item in others]
     return [*by_score(blended), *behind]
 
 

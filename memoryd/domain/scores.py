@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import NamedTuple
 
 from memoryd.domain.chunks import Chunk
 from memoryd.domain.outlines import Listed, Outline
@@ -49,6 +50,13 @@ class Candidate:
     coverage: float | None = None
 
 
+class Change(NamedTuple):
+    """A step of a score, put into words only where somebody reads it: `template.format(*values)`."""
+
+    template: str
+    values: tuple[object, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
     """A candidate with its scores, 0 to 1; None for a part that did not run.
@@ -62,7 +70,7 @@ class Scored:
         text_score: of the text leg.
         rerank_score: of token sketches or a cross-encoder.
         weights: by which the legs were fused.
-        changes: tell a person what happened to the score after the legs were fused.
+        changes: what happened to the score after the legs were fused, for a person.
     """
 
     candidate: Candidate
@@ -72,13 +80,13 @@ class Scored:
     text_score: float | None
     rerank_score: float | None = None
     weights: Weights = COMMITTED.weights
-    changes: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
 
-    def with_score(self, score: float, step: str, rerank_score: float | None = None) -> Scored:
+    def with_score(self, score: float, change: Change, rerank_score: float | None = None) -> Scored:
         """Change the score, and the order in proportion."""
         order = self.order * score / self.score if self.score > 0 else score
         reranked = self.rerank_score if rerank_score is None else rerank_score
-        return replace(self, order=order, score=score, rerank_score=reranked, changes=(*self.changes, step))
+        return replace(self, order=order, score=score, rerank_score=reranked, changes=(*self.changes, change))
 
     def explanation(self) -> tuple[str, ...]:
         """Tell a person how the score came about, one step a line."""
@@ -91,7 +99,8 @@ class Scored:
         legs = ((1 - self.weights.text, self.vector_score), (self.weights.text, self.text_score))
         parts = " + ".join(f"{weight:g} × {part:.3f}" for weight, part in legs if part is not None)
         steps.append(f"fused: {parts}, over the legs that ran")
-        return (*steps, *self.changes, f"score: {self.score:.3f}")
+        said = (change.template.format(*change.values) for change in self.changes)
+        return (*steps, *said, f"score: {self.score:.3f}")
 
 
 def rank(
@@ -144,7 +153,8 @@ def decay(scored: Sequence[Scored], half_life_days: float, today: str, min_score
         exact = (item.candidate.coverage or 0.0) >= 1.0
         floor = min(item.score, min_score) if exact else 0.0
         score = max(item.score * 0.5 ** (age / half_life_days), floor)
-        decayed.append(item.with_score(score, f"decay: {age} days, half-life {half_life_days:g} → {score:.3f}"))
+        change = Change("decay: {} days, half-life {:g} → {:.3f}", (age, half_life_days, score))
+        decayed.append(item.with_score(score, change))
     return by_score(decayed)
 
 

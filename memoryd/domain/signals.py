@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
-from memoryd.domain.scores import Scored, by_score
+from memoryd.domain.scores import Change, Scored, by_score
 from memoryd.domain.text import folded, holds
 
 PHRASE_SHARE = 0.5
@@ -46,5 +46,5 @@ def _raised(scored: Sequence[Scored], signal: str, share: Callable[[Scored], flo
             raised.append(item)
             continue
         score = item.score + part * (1.0 - item.score)
-        raised.append(item.with_score(score, f"{signal}: → {score:.3f}"))
+        raised.append(item.with_score(score, Change("{}: → {:.3f}", (signal, score))))
     return by_score(raised)

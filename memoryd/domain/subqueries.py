@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memoryd.domain.scores import Scored, by_score
+from memoryd.domain.scores import Change, Scored, by_score
 
 # The query counts twice as much as the sub-query that likes a chunk best.
 QUERY_SHARE = 2 / 3
@@ -30,7 +30,8 @@ def blend(query: Sequence[Scored], subqueries: Sequence[Sequence[Scored]]) -> li
         other = best.get(item.candidate.chunk.id, 0.0)
         score = QUERY_SHARE * item.score + (1 - QUERY_SHARE) * other
         if score > item.score:
-            blended.append(item.with_score(score, f"sub-queries: the best gives {other:.3f} → {score:.3f}"))
+            change = Change("sub-queries: the best gives {:.3f} → {:.3f}", (other, score))
+            blended.append(item.with_score(score, change))
         else:
             blended.append(item)
     return by_score(blended)

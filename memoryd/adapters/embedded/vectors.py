@@ -128,11 +128,19 @@ class EdgeVectorStore:
     async def sketches(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, bytes]:
         """Read chunks' token sketches by id; chunks that have none, or are not there, are left out."""
         found: dict[str, bytes] = {}
-        if ids:
-            where = edge.Filter(must=[*points.in_scope(scope), edge.HasIdCondition(set(ids))])
-            async for page in self._scroll(where, [SKETCH_FIELD], with_vector=False):
-                found.update({str(record.id): to_sketch(record.payload or {}) for record in page})
-        return {name: sketch for name, sketch in found.items() if sketch}
+
+        def work(wanted: Sequence[str]) -> None:
+            where = edge.Filter(must=[*points.in_scope(scope), edge.HasIdCondition(set(wanted))])
+            request = edge.ScrollRequest(
+                limit=len(wanted), filter=where, with_payload=[SKETCH_FIELD], with_vector=False
+            )
+            for record in self._shard.scroll(request)[0]:
+                if sketch := to_sketch(record.payload or {}):
+                    found[str(record.id)] = sketch
+
+        for start in range(0, len(ids), _PAGE):
+            await self._read(partial(work, ids[start : start + _PAGE]))
+        return found
 
     async def embeddings(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, Embedding]:
         """Find what texts were turned into before, within one tenant, by text hash. Missing ones are left out."""

@@ -61,7 +61,7 @@ def test_scores_fall_as_the_order_does(legs: list[tuple[float, float, float, flo
     scores = [item.score for item in done]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
-    raised = [item for item in done if "holds the whole query" in item.changes[-1]]
+    raised = [item for item in done if "holds the whole query" in item.changes[-1].template]
     assert len(raised) <= 1
     if not raised:
         assert names(done) == names(scored)

@@ -323,9 +323,11 @@ async def test_what_fails_again_and_again_is_not_asked_for_a_while(world: World)
 
 
 async def test_a_deadline_too_short_for_anyone_is_nobodys_failure(world: World) -> None:
-    world.vectors.delay = 0.3
+    world.vectors.delay = 60.0
     for _ in range(8):
-        assert only(await world.search(timeout=0.1))[1] == "DEADLINE_EXCEEDED"
+        degraded = (await world.search(timeout=0.2)).degraded  # on a busy machine other stages are late, too
+        assert (Stage.VECTOR, "DEADLINE_EXCEEDED") in [(entry.stage, entry.reason) for entry in degraded]
+    world.vectors.delay = 0.0
     assert (await world.search()).degraded == ()
 
 
