@@ -28,6 +28,7 @@ from memoryd.domain.subqueries import blend
 from memoryd.domain.text import analyze_query, has_subject, nats_per_byte, quoted_phrases
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embedder, FileLog, Manifest, TextStore, VectorStore
+from services.search.admission import Admission
 from services.search.answers import Answers
 from services.search.candidates import gather, word_weights
 from services.search.days import notes_of_days
@@ -58,6 +59,7 @@ class SearchService:
     _legs: Legs = field(init=False)
     _reranker: Reranker = field(init=False)
     answers: Answers = field(init=False)
+    _admission: Admission = field(init=False)
     _scorings: Scorings = field(init=False, default_factory=Scorings)
 
     def __post_init__(self) -> None:
@@ -68,6 +70,7 @@ class SearchService:
         self._legs = Legs(embedder, self.vectors, self.texts, settings)
         self.answers = Answers(settings.answer_cache_bytes, settings.answer_cache_seconds)
         self._reranker = Reranker(self.embedder, self.vectors, settings)
+        self._admission = Admission(settings.at_once)
 
     async def search(self, scope: Scope, query: SearchQuery, *, timeout: float) -> SearchAnswer:
         """Run a search within `timeout` seconds.
@@ -82,7 +85,8 @@ class SearchService:
         fixed = await self._outlines.fix(scope, stages)
 
         async def make() -> SearchAnswer:
-            return await self._answer(scope, query, fixed.view, stages)
+            async with self._admission.turn(stages.left / 2):
+                return await self._answer(scope, query, fixed.view, stages)
 
         if fixed.current:
             answer = await self.answers.get(scope, fixed.view, query, stages.left, make)

@@ -69,6 +69,11 @@ class SearchSettings(BaseSettings):
     cross_encoder_tokens: int = Field(
         default=8192, ge=1, description="Tokens that it reads at most, about, queries included; then it sees fewer."
     )
+    at_once: int = Field(
+        default=8,
+        ge=1,
+        description="Searches that work at a time; others wait for them in turn, for half of their time at most.",
+    )
     outline_share: float = Field(
         default=0.3, gt=0, le=1, description="Share of the call's time that reading the outlines may take."
     )
