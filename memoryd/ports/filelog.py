@@ -91,3 +91,10 @@ class FileLog(Protocol):
         nothing is pending.
         """
         ...
+
+    async def seal(self, logged: LoggedFile) -> Revision:
+        """Replace the path of a deletion by its hash (`memoryd.domain.sealing`): a further state, under a new revision.
+
+        Raises ConflictError where `logged` is not the file's last state. `get` by the path finds it as before.
+        """
+        ...

@@ -35,3 +35,10 @@ class Manifest(Protocol):
     async def wait(self, scope: Scope, after: int, timeout: float) -> int:
         """Wait until the workspace's sequence is greater than `after`, at most `timeout` seconds; returns it."""
         ...
+
+    async def seal(self, outline: Outline) -> None:
+        """Replace the path of a tombstone by its hash (`memoryd.domain.sealing`): a commit like any other.
+
+        Raises ConflictError where another commit came first. `outline` by the path finds it as before.
+        """
+        ...

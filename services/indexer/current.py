@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Generic, TypeVar
 
@@ -128,7 +129,21 @@ class CurrentIndexing(Maintenance, Generic[P]):
         revoked = 0 if order.workspace else await self._keys.revoke_all(order.tenant)
         if unknown is not None and not revoked and not any(receipt.files for receipt in receipts):
             raise unknown
-        return replace(joined(receipts), keys=revoked)
+        receipt = replace(joined(receipts), keys=revoked)
+        if not receipt.verified:
+            return receipt
+        return await self._seal(receipt, end - asyncio.get_running_loop().time())
+
+    async def _seal(self, receipt: PurgeReceipt, timeout: float) -> PurgeReceipt:
+        """Take the paths out of log and outlines, now that nothing else is left in any generation."""
+        keys = [FileKey(file.scope, file.path) for file in receipt.files]
+        generations = self._open()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                outlines = [await generation.indexer.purger.seal_outlines(keys) for generation in generations]
+                if all(outlines) and await generations[0].indexer.purger.seal_log(keys):
+                    return receipt
+        return replace(receipt, verified=False, again_in=_LOOK_AGAIN, waits_for="the paths, which are taken out")
 
     async def unblock(self, key: FileKey, *, timeout: float) -> bool:
         """Take a file off the block list; whether it was on it.

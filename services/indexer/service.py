@@ -114,7 +114,7 @@ class Indexer(Maintenance):
             clock=clock,
         )
         self._vectorizer = Vectorizer(vectors, embedder, settings, self._metrics)
-        self._purger = Purger(
+        self.purger = Purger(
             log=log,
             manifest=manifest,
             stores=(vectors, texts),
@@ -160,7 +160,7 @@ class Indexer(Maintenance):
             texts=self._texts,
             consumer=settings.consumer,
             timeout=settings.store_timeout,
-            on_stray=lambda outline, ids: self.sweeper.unlisted(outline.key, ids),
+            on_stray=self.sweeper.unlisted,
         )
         mender = Mender(
             log=self._log, manifest=self._manifest, workspace=self._workspace, timeout=settings.sync_timeout
@@ -313,7 +313,7 @@ class Indexer(Maintenance):
 
     async def purge(self, order: PurgeOrder, *, timeout: float) -> PurgeReceipt:
         """Remove for good, as far as that can be done within `timeout` seconds; to be repeated until it is verified."""
-        return await self._purger.purge(order, timeout)
+        return await self.purger.purge(order, timeout)
 
     async def unblock(self, key: FileKey, *, timeout: float) -> bool:
         """Take a file off the block list; whether it was on it."""
@@ -323,7 +323,7 @@ class Indexer(Maintenance):
 
     async def lift(self, key: FileKey, *, timeout: float) -> bool:
         """Take a file off the block list, and wait until this generation shows that; its owner is not told."""
-        return await self._purger.unblock(key, timeout)
+        return await self.purger.unblock(key, timeout)
 
     async def ask_owner(self, scope: Scope, timeout: float) -> None:
         """Have a folder compared with the file log soon rather than late, if its owner can be asked now."""

@@ -17,6 +17,7 @@ from memoryd.domain.chunks import ChunkRef
 from memoryd.domain.files import FileKey
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline
+from memoryd.domain.sealing import find
 from memoryd.ports import ChunkStore, Manifest
 from services.indexer.failures import backoff
 from services.indexer.metrics import IndexerMetrics
@@ -125,9 +126,9 @@ class Sweeper:
 
     def _queue(self, page: Sequence[ChunkRef], outlines: Mapping[str, Outline]) -> None:
         for chunk in page:
-            outline = outlines.get(chunk.path)
+            outline = find(outlines, chunk.path)
             if outline is not None and outline.collectable(chunk):
-                self.unlisted(outline.key, [chunk.id])
+                self.unlisted(FileKey(outline.key.scope, chunk.path), [chunk.id])
 
     async def _condemn(self, key: FileKey) -> list[str]:
         """List what may be deleted of one file now; where some of it is too young, queue the file again."""

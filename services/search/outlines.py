@@ -13,6 +13,7 @@ from memoryd.breaker import Breaker
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import WorkspaceView
 from memoryd.domain.queries import Freshness, Stage
+from memoryd.domain.sealing import find
 from memoryd.errors import MemorydError, UnavailableError
 from memoryd.ports import FileLog, Manifest
 from services.search.settings import SearchSettings
@@ -87,7 +88,7 @@ class Outlines:
             async with asyncio.timeout_at(asyncio.get_running_loop().time() + stages.left / 2):
                 while not self._breaker.open:
                     view = await self._manifest.view(scope)
-                    outline = view.outlines.get(wanted.path)
+                    outline = find(view.outlines, wanted.path)
                     left = end - time.monotonic()
                     if outline is not None and outline.revision >= wanted.at_least:
                         return True

@@ -12,6 +12,7 @@ import pytest
 from memoryd.domain.files import FileKey, Problem, Revision, Source
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Listed, Outline
+from memoryd.domain.sealing import sealed
 from memoryd.errors import ConflictError
 from memoryd.ports import Manifest
 from tests.contract.registry import MANIFESTS, Opened, opened
@@ -210,6 +211,45 @@ class TestScopes:
         before = [await manifest.view(scope) for scope in NEIGHBOURS]
         await manifest.commit(outline())
         assert [await manifest.view(scope) for scope in NEIGHBOURS] == before
+
+
+class TestSealing:
+    async def test_a_sealed_tombstone_has_no_path_and_is_found_by_it(self, held: Opened[Manifest]) -> None:
+        manifest = held.now
+        other = await manifest.commit(outline("other.md"))
+        live = await manifest.commit(outline("gone.md"))
+        before = await manifest.view(SCOPE)
+        gone = await manifest.commit(replace(TOMBSTONE, entry=live.entry))
+        await manifest.view(SCOPE)
+        await manifest.seal(gone)
+        for restarted in (False, True):
+            manifest = await held.again() if restarted else manifest
+            view = await manifest.view(SCOPE)
+            assert sorted(view.outlines) == sorted(["other.md", sealed("gone.md")])
+            assert view.sequence > before.sequence
+            found = await manifest.outline(FileKey(SCOPE, "gone.md"))
+            assert found is not None
+            assert replace(found, entry=gone.entry) == gone
+            assert found.entry > max(gone.entry, other.entry)
+
+    async def test_who_knows_of_nothing_or_of_what_was_revives_nothing(self, manifest: Manifest) -> None:
+        gone = await manifest.commit(TOMBSTONE)
+        with pytest.raises(ConflictError):
+            await manifest.seal(replace(gone, entry=gone.entry + 1))
+        await manifest.seal(gone)
+        for entry in (0, gone.entry):
+            with pytest.raises(ConflictError):
+                await manifest.commit(outline("gone.md", sequence=9, entry=entry))
+        found = await manifest.outline(gone.key)
+        assert found is not None
+        back = await manifest.commit(outline("gone.md", sequence=9, entry=found.entry))
+        assert dict((await manifest.view(SCOPE)).outlines) == {"gone.md": back}
+        # A tombstone that comes by its hash, as a log gives it, is the same file's.
+        later = Outline(FileKey(SCOPE, sealed("x.md")), Revision(1, 3), "", (), deleted=True)
+        await manifest.commit(later)
+        found = await manifest.outline(FileKey(SCOPE, "x.md"))
+        assert found is not None
+        assert found.revision == Revision(1, 3)
 
 
 class TestRestart:

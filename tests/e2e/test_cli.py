@@ -124,3 +124,11 @@ async def test_purge_backup_and_restore(tmp_path: Path) -> None:
     purged = await command(data, "purge", "--yes", "--json", MEMORYD_INDEXER_LEASE="1")
     receipt = json.loads(purged.out)
     assert (purged.code, receipt["verified"], receipt["keys"], len(receipt["files"])) == (0, True, 1, 2)
+    databases = [file for file in data.rglob("*.db*") if file.is_file()]
+    assert len(databases) > 2
+    assert [file for file in databases if b"MEMORY.md" in file.read_bytes()] == []
+    checked = json.loads((await command(data, "doctor", "--json")).out)
+    assert [(each["clean"], each["files"], each["stray"]) for each in checked["workspaces"]] == [(True, 0, 0)]
+    assert (await command(data, "index", folder)).code == 0
+    again = json.loads((await command(data, "doctor", "--check", "--json")).out)
+    assert [(each["clean"], each["files"]) for each in again["workspaces"]] == [(True, 2)]

@@ -18,6 +18,7 @@ from memoryd.domain.files import FileKey, FileState, LoggedFile, Revision
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline, WorkspaceView
 from memoryd.domain.queries import ModelInfo
+from memoryd.domain.sealing import sealed_key
 from memoryd.domain.sketches import QueryTokens, make_sketch
 from memoryd.errors import ConflictError, UnimplementedError
 from memoryd.ports import EmbeddedChunk, Embedding, Embeddings, Filter, Hit, Lane, QueryTerm, TextKind
@@ -76,9 +77,10 @@ class MemoryFileLog:
         self._arrived = asyncio.Event()
 
     async def put(self, state: FileState, *, expected: Revision | None, live: bool) -> Revision:
-        last = self._states.get(state.key)
+        last = self._states.get(state.key) or self._states.get(sealed_key(state.key))
         if (last and last.revision) != expected:
             raise ConflictError("the file changed meanwhile")
+        self._states.pop(sealed_key(state.key), None)
         self._sequence += 1
         revision = Revision(1, self._sequence)
         self._states[state.key] = LoggedFile(state, revision)
@@ -88,7 +90,17 @@ class MemoryFileLog:
         return revision
 
     async def get(self, key: FileKey) -> LoggedFile | None:
-        return self._states.get(key)
+        logged = self._states.get(key) or self._states.get(sealed_key(key))
+        return logged and replace(logged, state=replace(logged.state, key=key))
+
+    async def seal(self, logged: LoggedFile) -> Revision:
+        key = logged.state.key
+        if self._states.get(key) != logged:
+            raise ConflictError("the file changed meanwhile")
+        del self._states[key]
+        for tasks in self._consumers.values():
+            tasks.pop(key, None)
+        return await self.put(FileState.deletion(sealed_key(key), logged.state.modified), expected=None, live=False)
 
     async def scan(self, scope: Scope) -> AsyncIterator[LoggedFile]:
         for key in sorted(self._states):
@@ -161,13 +173,21 @@ class MemoryManifest:
         self._committed = asyncio.Condition()
 
     async def outline(self, key: FileKey) -> Outline | None:
-        return self.outlines.get(key)
+        outline = self.outlines.get(key) or self.outlines.get(sealed_key(key))
+        return outline and replace(outline, key=key)
 
-    async def commit(self, outline: Outline) -> Outline:
-        current = self.outlines.get(outline.key)
+    async def seal(self, outline: Outline) -> None:
+        sealed = sealed_key(outline.key)
+        await self.commit(replace(outline, key=sealed), was=outline.key)
+
+    async def commit(self, outline: Outline, was: FileKey | None = None) -> Outline:
+        names = (was or outline.key, sealed_key(outline.key))
+        current = next((self.outlines[name] for name in names if name in self.outlines), None)
         if (current.entry if current else 0) != outline.entry:
             raise ConflictError("another commit came first")
         self._entry += 1
+        for name in names:
+            self.outlines.pop(name, None)
         committed = replace(outline, entry=self._entry)
         self.outlines[outline.key] = committed
         self.commits.append(committed)

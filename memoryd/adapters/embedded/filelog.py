@@ -13,6 +13,7 @@ from memoryd.adapters.embedded import filelog_tables as tables
 from memoryd.adapters.embedded.sqlite import Database
 from memoryd.domain.files import FileKey, FileState, LoggedFile, Revision
 from memoryd.domain.names import Scope
+from memoryd.domain.sealing import sealed_key
 
 LEASE_SECONDS = 60.0
 
@@ -82,6 +83,21 @@ class SqliteFileLog:
     async def get(self, key: FileKey) -> LoggedFile | None:
         """Read the last state with its content."""
         return await self._database.run(partial(tables.get, key=key))
+
+    async def seal(self, logged: LoggedFile) -> Revision:
+        """Replace the path of a deletion by its hash. Raises ConflictError where it is not the last state."""
+        key = logged.state.key
+        state = FileState.deletion(sealed_key(key), logged.state.modified)
+        work = partial(
+            tables.put,
+            epoch=self._epoch,
+            state=state,
+            expected=logged.revision,
+            live=False,
+            now=self._now(),
+            was=key.path,
+        )
+        return await self._database.run(work, self._notify)
 
     async def scan(self, scope: Scope) -> AsyncIterator[LoggedFile]:
         """Iterate over the last states of a workspace's files, deletions included, without content, by path."""

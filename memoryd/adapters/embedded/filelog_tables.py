@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import zstandard
@@ -11,6 +12,7 @@ import zstandard
 from memoryd.adapters.embedded.sqlite import Schema
 from memoryd.domain.files import FileKey, FileState, LoggedFile, Problem, Revision, Source
 from memoryd.domain.names import Scope
+from memoryd.domain.sealing import sealed
 from memoryd.errors import ConflictError
 
 SCHEMA = Schema(
@@ -98,13 +100,23 @@ def _begin(connection: sqlite3.Connection, epoch: int, now: float) -> None:
 
 
 def put(
-    connection: sqlite3.Connection, epoch: int, state: FileState, *, expected: Revision | None, live: bool, now: float
+    connection: sqlite3.Connection,
+    epoch: int,
+    state: FileState,
+    *,
+    expected: Revision | None,
+    live: bool,
+    now: float,
+    was: str = "",
 ) -> Revision:
-    """Replace a file's row. It is deleted and inserted, so that AUTOINCREMENT gives a sequence never given before."""
+    """Replace a file's row. It is deleted and inserted, so that AUTOINCREMENT gives a sequence never given before.
+
+    `was` is the path under which the row is, where the new state has it sealed.
+    """
     key, scope = state.key, state.key.scope
     row = connection.execute(
-        "SELECT epoch, sequence FROM files WHERE tenant = ? AND workspace = ? AND path = ?",
-        (scope.tenant, scope.workspace, key.path),
+        "SELECT epoch, sequence FROM files WHERE tenant = ? AND workspace = ? AND path IN (?, ?)",
+        (scope.tenant, scope.workspace, was or key.path, sealed(key.path)),
     ).fetchone()
     last = Revision(*row) if row else None
     if last != expected:
@@ -141,10 +153,13 @@ def put(
 def get(connection: sqlite3.Connection, key: FileKey) -> LoggedFile | None:
     """Read a file's row."""
     row = connection.execute(
-        "SELECT * FROM files WHERE tenant = ? AND workspace = ? AND path = ?",
-        (key.scope.tenant, key.scope.workspace, key.path),
+        "SELECT * FROM files WHERE tenant = ? AND workspace = ? AND path IN (?, ?)",
+        (key.scope.tenant, key.scope.workspace, key.path, sealed(key.path)),
     ).fetchone()
-    return None if row is None else _logged(row)
+    if row is None:
+        return None
+    logged = _logged(row)
+    return replace(logged, state=replace(logged.state, key=key))
 
 
 def page(connection: sqlite3.Connection, scope: Scope, after: str) -> list[LoggedFile]:

@@ -15,6 +15,7 @@ from memoryd.adapters.embedded.sqlite import Database, Schema
 from memoryd.domain.files import FileKey, Revision
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline, WorkspaceView
+from memoryd.domain.sealing import merged, sealed, sealed_key
 from memoryd.errors import ConflictError
 
 # `entry` is the workspace's sequence at the commit: it grows with every commit, and tells what changed since a view.
@@ -34,6 +35,7 @@ _SCHEMA = Schema(
         CREATE UNIQUE INDEX outlines_by_entry ON outlines (tenant, workspace, entry);
         CREATE INDEX outlines_by_revision ON outlines (epoch, sequence)
     """,
+    erases=True,
 )
 _EMPTY = WorkspaceView(sequence=0)
 
@@ -66,6 +68,11 @@ class SqliteManifest:
         """
         return await self._database.run(partial(_commit, outline=outline), self._notify)
 
+    async def seal(self, outline: Outline) -> None:
+        """Replace the path of a tombstone by its hash. Raises ConflictError where another commit came first."""
+        tombstone = replace(outline, key=sealed_key(outline.key))
+        await self._database.run(partial(_commit, outline=tombstone, was=outline.key.path), self._notify)
+
     async def view(self, scope: Scope) -> WorkspaceView:
         """Fix the outlines of a workspace: an immutable snapshot, current when the call began.
 
@@ -75,7 +82,7 @@ class SqliteManifest:
         if last.sequence == self._sequences.get(scope, 0):
             return last
         sequence, changed = await self._database.run(partial(_changes, scope=scope, after=last.sequence))
-        view = WorkspaceView(sequence, MappingProxyType({**last.outlines, **changed}))
+        view = WorkspaceView(sequence, MappingProxyType(merged(last.outlines, changed)))
         if sequence > self._views.get(scope, _EMPTY).sequence:
             self._views[scope] = view
         return view
@@ -115,22 +122,24 @@ def _load(connection: sqlite3.Connection) -> tuple[dict[Scope, int], Revision | 
 
 def _outline(connection: sqlite3.Connection, key: FileKey) -> Outline | None:
     row = connection.execute(
-        "SELECT path, entry, epoch, sequence, body FROM outlines WHERE tenant = ? AND workspace = ? AND path = ?",
-        (key.scope.tenant, key.scope.workspace, key.path),
+        "SELECT entry, epoch, sequence, body FROM outlines WHERE tenant = ? AND workspace = ? AND path IN (?, ?)",
+        (key.scope.tenant, key.scope.workspace, key.path, sealed(key.path)),
     ).fetchone()
     if row is None:
         return None
-    path, entry, epoch, sequence, body = row
-    return decode_outline(FileKey(key.scope, path), Revision(epoch, sequence), entry, body)
+    entry, epoch, sequence, body = row
+    return decode_outline(key, Revision(epoch, sequence), entry, body)
 
 
-def _commit(connection: sqlite3.Connection, outline: Outline) -> Outline:
+def _commit(connection: sqlite3.Connection, outline: Outline, was: str = "") -> Outline:
+    """Put an outline; `was` is the path under which it is, where it is to be sealed."""
     scope, path = outline.key.scope, outline.key.path
-    where = (scope.tenant, scope.workspace, path)
+    where = (scope.tenant, scope.workspace)
     row = connection.execute(
-        "SELECT entry FROM outlines WHERE tenant = ? AND workspace = ? AND path = ?", where
+        "SELECT path, entry FROM outlines WHERE tenant = ? AND workspace = ? AND path IN (?, ?)",
+        (*where, was or path, sealed(path)),
     ).fetchone()
-    if (row[0] if row else 0) != outline.entry:
+    if (row[1] if row else 0) != outline.entry:
         raise ConflictError(
             f"{path} of {scope} was committed by another indexer meanwhile: plan again from its outline"
         )
@@ -138,10 +147,12 @@ def _commit(connection: sqlite3.Connection, outline: Outline) -> Outline:
         "INSERT INTO scopes VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET sequence = sequence + 1 RETURNING sequence",
         (scope.tenant, scope.workspace),
     ).fetchone()
+    if row and row[0] != path:
+        connection.execute("DELETE FROM outlines WHERE tenant = ? AND workspace = ? AND path = ?", (*where, row[0]))
     revision = outline.revision
     connection.execute(
         "INSERT OR REPLACE INTO outlines VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (*where, entry, revision.epoch, revision.sequence, encode_outline(outline)),
+        (*where, path, entry, revision.epoch, revision.sequence, encode_outline(outline)),
     )
     return replace(outline, entry=entry)
 

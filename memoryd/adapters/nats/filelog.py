@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import nats.errors
 import structlog
@@ -22,6 +23,7 @@ from memoryd.adapters.nats.offload import offload
 from memoryd.adapters.nats.pending import PendingCounter
 from memoryd.domain.files import FileKey, FileState, LoggedFile, Revision
 from memoryd.domain.names import Scope
+from memoryd.domain.sealing import sealed_key
 from memoryd.errors import ConflictError, UnavailableError
 
 LEASE_SECONDS = 60.0
@@ -104,7 +106,12 @@ class NatsFileLog:
         if entry is None:
             return None
         state, _ = await offload(len(entry.data), read_state, key.scope, entry.headers[STATE], entry.data)
-        return LoggedFile(state, self._note(entry.sequence))
+        return LoggedFile(replace(state, key=key), self._note(entry.sequence))
+
+    async def seal(self, logged: LoggedFile) -> Revision:
+        """Replace the path of a deletion by its hash. Raises ConflictError where it is not the last state."""
+        state = FileState.deletion(sealed_key(logged.state.key), logged.state.modified)
+        return await self.put(state, expected=logged.revision, live=False)
 
     async def holds(self, scope: Scope) -> bool:
         """Whether a workspace has a file in the log."""

@@ -17,6 +17,7 @@ from memoryd.adapters.nats.follower import Follower
 from memoryd.domain.files import FileKey, Revision
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline, WorkspaceView
+from memoryd.domain.sealing import path_hash, sealed_key
 from memoryd.errors import ConflictError
 
 _SCOPES = 256  # workspaces whose outlines are kept in memory
@@ -33,14 +34,15 @@ class _ScopeCopy:
         self.complete = False
         self.moved = asyncio.Event()  # replaced by a new one each time
         self.sequence = 0
-        self._outlines: dict[str, Outline] = {}
+        self._outlines: dict[str, Outline] = {}  # by the path's hash, for its path may be sealed
         self._view: WorkspaceView | None = None
 
     def take(self, outline: Outline) -> None:
         """Apply an outline, unless a later one of its file is there."""
-        last = self._outlines.get(outline.key.path)
+        name = path_hash(outline.key.path)
+        last = self._outlines.get(name)
         if last is None or last.entry < outline.entry:
-            self._outlines[outline.key.path] = outline
+            self._outlines[name] = outline
             self.sequence = max(self.sequence, outline.entry)
             self._view = None
             self.moved.set()
@@ -49,7 +51,9 @@ class _ScopeCopy:
     def view(self) -> WorkspaceView:
         """Give a snapshot."""
         if self._view is None:
-            self._view = WorkspaceView(self.sequence, MappingProxyType(dict(self._outlines)))
+            self._view = WorkspaceView(
+                self.sequence, MappingProxyType({each.key.path: each for each in self._outlines.values()})
+            )
         return self._view
 
 
@@ -82,7 +86,7 @@ class NatsManifest:
         """Read a file's outline, fresh."""
         await self._ready()
         entry = await self._bucket.last(names.file_key(key))
-        return None if entry is None else read_outline(key.scope, entry.data, entry.sequence)
+        return None if entry is None else replace(read_outline(key.scope, entry.data, entry.sequence), key=key)
 
     async def commit(self, outline: Outline) -> Outline:
         """Put an outline if the entry is still `outline.entry` (0: none); returns it with its new entry.
@@ -100,6 +104,10 @@ class NatsManifest:
                 "from its outline"
             ) from error
         return replace(outline, entry=entry)
+
+    async def seal(self, outline: Outline) -> None:
+        """Replace the path of a tombstone by its hash. Raises ConflictError where another commit came first."""
+        await self.commit(replace(outline, key=sealed_key(outline.key)))
 
     async def view(self, scope: Scope) -> WorkspaceView:
         """Fix the outlines of a workspace: an immutable snapshot, current when the call began.

@@ -5,11 +5,11 @@ Keys of files are `tenant.workspace.hash-of-path`: the names' grammar has no dot
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 from memoryd.domain.files import FileKey
 from memoryd.domain.names import Scope
+from memoryd.domain.sealing import path_hash
 from memoryd.errors import ConfigError
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
@@ -34,11 +34,6 @@ def file_key(key: FileKey) -> str:
 def scope_key(scope: Scope) -> str:
     """Name a workspace: what its files' keys begin with."""
     return f"{scope.tenant}.{scope.workspace}"
-
-
-def path_hash(path: str) -> str:
-    """Make a token of a path: 128 bits, hex."""
-    return hashlib.blake2b(path.encode(), digest_size=16).hexdigest()
 
 
 def pointer_key(file: str) -> str:

@@ -12,10 +12,11 @@ from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline
 from memoryd.domain.plans import BLOCKED
 from memoryd.domain.repairs import Checkup, Defect, Finding
+from memoryd.domain.sealing import find
 from memoryd.ports import ChunkStore, FileLog, Manifest, TextStore, VectorStore
 
-# Called with a file's outline and chunks that it does not list and that may be collected.
-OnStray = Callable[[Outline, Iterable[str]], None]
+# Called with a file and chunks of it that its outline does not list and that may be collected.
+OnStray = Callable[[FileKey, Iterable[str]], None]
 
 
 @dataclass(slots=True)
@@ -126,12 +127,12 @@ class Inspector:
                 for chunk in page:
                     if missing.pop(chunk.id, None) is not None:
                         continue
-                    outline = outlines.get(chunk.path)
+                    outline = find(outlines, chunk.path)
                     if outline is None:
                         held.unowned[chunk.path] += 1
                     elif outline.collectable(chunk):
                         held.stray += 1
-                        self._on_stray(outline, [chunk.id])
+                        self._on_stray(FileKey(scope, chunk.path), [chunk.id])
                 limit.reschedule(asyncio.get_running_loop().time() + self._timeout)
         held.lost.update(missing.values())
         return held

@@ -3,6 +3,7 @@
 The log's last state becomes a deletion or a block, which holds no text; its outline lists nothing, and stays, so that a
 late writer revives nothing. An older state's writer may still be at work until its lease is over: what it leaves was
 born earlier, so nobody sees it, and it is erased by the call that comes after that time, the one that can be verified.
+When that holds for all generations, the paths are taken out, too (`memoryd.domain.sealing`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from memoryd.domain.files import FileKey, FileState, LoggedFile
 from memoryd.domain.names import Scope
 from memoryd.domain.plans import BLOCKED
 from memoryd.domain.purges import PurgedFile, PurgeOrder, PurgeReceipt
+from memoryd.domain.sealing import find, is_sealed
 from memoryd.errors import ConflictError, MemorydError, NotFoundError, PreconditionFailedError
 from memoryd.ports import ChunkStore, FileLog, Manifest, Workspace
 from memoryd.ports.workspace import UNREACHABLE
@@ -72,21 +74,45 @@ class Purger:
                 await self._committed(key.scope, {key.path: logged})
             return blocked
 
+    async def seal_outlines(self, keys: Iterable[FileKey]) -> bool:
+        """Take the paths out of the outlines of files that are gone; False where one was committed meanwhile."""
+        for key in keys:
+            outline = await self._manifest.outline(key)
+            if outline is not None and outline.deleted:
+                try:
+                    await self._manifest.seal(outline)
+                except ConflictError:
+                    return False
+        return True
+
+    async def seal_log(self, keys: Iterable[FileKey]) -> bool:
+        """Take the paths of files that are gone out of the log, after all outlines; False where one came back."""
+        for key in keys:
+            logged = await self._log.get(key)
+            if logged is not None and logged.state.deleted:
+                try:
+                    await self._log.seal(logged)
+                except ConflictError:
+                    return False
+        return True
+
     async def _purge(self, order: PurgeOrder) -> PurgeReceipt:
         scopes = [Scope(order.tenant, order.workspace)] if order.workspace else await self._of(order.tenant)
         if not order.path:
             for scope in scopes:
                 await self._refuse_served(scope)
         files: list[PurgedFile] = []
-        put, clean = 0.0, True
+        put, clean, known = 0.0, True, False
         for scope in scopes:
             ended = await self._end(scope, order)
+            outlines = (await self._manifest.view(scope)).outlines
+            known = known or bool(ended) or (not order.path and any(map(is_sealed, outlines)))
             await self._committed(scope, ended)
             self._forget()
             files += await self._erase(scope, ended, order.path or None)
             put = max([put, *(logged.state.modified for logged in ended.values())])
             clean = clean and await self._is_clean(scope, ended, order.path or None)
-        if not files:
+        if not known:
             raise NotFoundError(f"nothing is known of {_name(order)}: nothing to purge")
         left = put + self._settings.lease * _PATIENCE - time.time()
         if left > 0:
@@ -124,7 +150,8 @@ class Purger:
         for store in self._stores:
             async for page in store.scan(scope):
                 paths.update(chunk.path for chunk in page)
-        ended = {path: await self._put_end(FileKey(scope, path), _deletion, keep_block=False) for path in sorted(paths)}
+        plain = sorted(path for path in paths if not is_sealed(path))
+        ended = {path: await self._put_end(FileKey(scope, path), _deletion, keep_block=False) for path in plain}
         return {path: logged for path, logged in ended.items() if logged is not None}
 
     async def _end_file(self, key: FileKey, order: PurgeOrder) -> LoggedFile | None:
@@ -177,8 +204,8 @@ class Purger:
         """Wait until the outlines show the last states."""
         while True:
             view = await self._manifest.view(scope)
-            outlines = view.outlines
-            if all(path in outlines and outlines[path].revision >= logged.revision for path, logged in ended.items()):
+            outlines = {path: find(view.outlines, path) for path in ended}
+            if all(shown is not None and shown.revision >= ended[path].revision for path, shown in outlines.items()):
                 return
             await self._manifest.wait(scope, view.sequence, _LOOK_AGAIN)
 
@@ -201,7 +228,7 @@ class Purger:
         found: dict[str, str] = {}
         async for page in store.scan(scope, path):
             for chunk in page:
-                outline = outlines.get(chunk.path)
+                outline = find(outlines, chunk.path)
                 if chunk.path in purged and outline is not None and outline.collectable(chunk):
                     found[chunk.id] = chunk.path
         return found

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from memoryd.domain.files import FileKey, FileState, LoggedFile, Problem, Revision, Source
+from memoryd.domain.sealing import sealed
 from memoryd.errors import ConflictError
 from memoryd.ports import FileLog
 from tests.contract.file_log.steps import NEIGHBOURS, SCOPE, fetch, paths, put, scanned, state
@@ -163,3 +164,33 @@ class TestRestart:
             given.append(await put(held.now))
             await held.again()
         assert given == sorted(set(given))
+
+
+class TestSealing:
+    async def test_a_sealed_deletion_has_no_path_and_is_found_by_it(self, log: FileLog) -> None:
+        await log.subscribe("one")
+        revision = await put(log, "gone.md", "secret\n")
+        key = FileKey(SCOPE, "gone.md")
+        deletion = FileState.deletion(key, 2.5)
+        gone = LoggedFile(deletion, await log.put(deletion, expected=revision, live=True))
+        with pytest.raises(ConflictError):
+            await log.seal(LoggedFile(deletion, revision))
+        newest = await log.seal(gone)
+        assert newest > gone.revision
+        assert [(file.state.key.path, file.revision) for file in await scanned(log)] == [(sealed("gone.md"), newest)]
+        assert await log.get(key) == LoggedFile(deletion, newest)
+        assert await log.pending("one", SCOPE) == 1
+        (delivery,) = await log.fetch("one", limit=10, timeout=10.0)
+        assert (delivery.file.state.key.path, delivery.file.state.deleted) == (sealed("gone.md"), True)
+        await delivery.ack()
+        assert await log.pending("one", SCOPE) == 0
+
+    async def test_who_knows_of_nothing_or_of_what_was_revives_nothing(self, log: FileLog) -> None:
+        deletion = FileState.deletion(FileKey(SCOPE, "gone.md"), 2.5)
+        gone = LoggedFile(deletion, await log.put(deletion, expected=None, live=True))
+        newest = await log.seal(gone)
+        for expected in (None, gone.revision):
+            with pytest.raises(ConflictError):
+                await log.put(state("gone.md"), expected=expected, live=True)
+        back = await log.put(state("gone.md"), expected=newest, live=True)
+        assert [(file.state.key.path, file.revision) for file in await scanned(log)] == [("gone.md", back)]
