@@ -45,6 +45,9 @@ def search(  # noqa: PLR0913  (one parameter an option)
     until: Annotated[str, typer.Option(help="Only files dated on or before YYYY-MM-DD.")] = "",
     decay: Annotated[float | None, typer.Option(help="Half-life of dated notes in days; 0: no decay.")] = None,
     mmr: Annotated[float | None, typer.Option(help="0 to 1: relevance against novelty; 1: by score alone.")] = None,
+    lex: Annotated[list[str] | None, typer.Option(help="Also look for these words; repeatable.")] = None,
+    vec: Annotated[list[str] | None, typer.Option(help="Also look for this meaning; repeatable.")] = None,
+    hyde: Annotated[list[str] | None, typer.Option(help="Also look for what is like this answer; repeatable.")] = None,
     chat: Annotated[str, typer.Option(help="direct, group or channel.")] = "direct",
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
     workspace: Workspace = "",
@@ -52,6 +55,7 @@ def search(  # noqa: PLR0913  (one parameter an option)
     as_json: Json = False,
 ) -> None:
     """Find the lines of a workspace that answer a query."""
+    typed = [(kind, text) for kind, texts in (("lex", lex), ("vec", vec), ("hyde", hyde)) for text in texts or ()]
 
     async def ask(client: MemorydClient) -> SearchReply:
         return await client.search(
@@ -70,6 +74,7 @@ def search(  # noqa: PLR0913  (one parameter an option)
             mmr=mmr,
             chat=chat,
             explain=explain,
+            typed=typed,
         )
 
     reply = _run(server, ask)

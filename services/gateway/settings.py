@@ -16,7 +16,7 @@ class GatewaySettings(BaseSettings):
     )
     info_timeout: PositiveFloat = Field(default=2.0, description="How long a status waits for the embedder.")
     key_grace: float = Field(
-        default=900.0,
+        default=300.0,
         ge=0,
         description="How long a key is let in that was confirmed before its store stopped answering. While the store "
         "answers, a revoked key ends at once; where it can't be reached, after this time. 0: at once.",

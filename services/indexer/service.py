@@ -72,6 +72,7 @@ class Indexer(Maintenance):
         disk_bytes: measures the indexes; None where they are elsewhere.
         metrics: None for those of the process.
         throttle: leaves time to others; None for none.
+        forget: drops what is kept in memory of a workspace's texts when they are purged, beside what is kept here.
         clock: monotonic seconds.
     """
 
@@ -88,11 +89,12 @@ class Indexer(Maintenance):
         disk_bytes: Callable[[], Awaitable[int]] | None = None,
         metrics: IndexerMetrics | None = None,
         throttle: Throttle | None = None,
+        forget: Callable[[Scope], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log, self._manifest, self._vectors, self._texts = log, manifest, vectors, texts
         self._embedder, self._settings, self._workspace = embedder, settings, workspace
-        self._disk_bytes, self._clock = disk_bytes, clock
+        self._disk_bytes, self._clock, self._forget = disk_bytes, clock, forget
         self._metrics = metrics or default_metrics()
         self.throttle = throttle or Throttle()
         self._settler = Settler(manifest, settings, self._metrics)
@@ -120,7 +122,7 @@ class Indexer(Maintenance):
             stores=(vectors, texts),
             workspace=workspace,
             settings=settings,
-            forget=self._vectorizer.forget,
+            forget=self._forgotten,
         )
         self._prober = Prober(
             log=log,
@@ -310,6 +312,11 @@ class Indexer(Maintenance):
             raise DeadlineExceededError(
                 f"comparing {scope} took longer than {timeout:g} s: the indexer does it by itself, too; see its log"
             ) from None
+
+    def _forgotten(self, scope: Scope) -> None:
+        self._vectorizer.forget()
+        if self._forget is not None:
+            self._forget(scope)
 
     async def purge(self, order: PurgeOrder, *, timeout: float) -> PurgeReceipt:
         """Remove for good, as far as that can be done within `timeout` seconds; to be repeated until it is verified."""

@@ -81,15 +81,6 @@ class Opener:
             stack.push_async_callback(texts.close)
             parts = Parts(generation, embedder, manifest, vectors, texts, consumer)
             settings = self.settings
-            indexer = Indexer(
-                log=self.log,
-                manifest=manifest,
-                vectors=vectors,
-                texts=texts,
-                embedder=embedder,
-                settings=settings.indexer.model_copy(update={"consumer": consumer}),
-                workspace=self.workspace,
-            )
             search = SearchService(
                 embedder=embedder,
                 vectors=vectors,
@@ -98,6 +89,16 @@ class Opener:
                 log=self.log,
                 consumer=consumer,
                 settings=settings.search,
+            )
+            indexer = Indexer(
+                log=self.log,
+                manifest=manifest,
+                vectors=vectors,
+                texts=texts,
+                embedder=embedder,
+                settings=settings.indexer.model_copy(update={"consumer": consumer}),
+                workspace=self.workspace,
+                forget=search.forget,
             )
             running = await stack.enter_async_context(indexed(parts, indexer, self.failure, settings.grpc.drain))
             yield StandaloneGeneration(parts, running, search)

@@ -70,13 +70,15 @@ class WorkspaceService:
     async def sync(self, scope: Scope, timeout: float) -> int:
         """Read all files of a workspace and put what differs; returns how many states were put.
 
+        Calls that come at the same time share one run.
+
         Raises NotFoundError (no such workspace here), UnavailableError (its folder can't be read),
         DeadlineExceededError after `timeout` seconds (what was put until then stays), and what the file log raises.
         """
         worker = self._workers[self._known(scope)]
         try:
             async with asyncio.timeout(timeout):
-                return await worker.reconcile(full=True, live=True)
+                return await worker.sync()
         except RootMissingError as error:
             problem = error.problem
             raise UnavailableError(problem.detail, reason=problem.reason) from error
@@ -98,7 +100,7 @@ class WorkspaceService:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for worker in self._workers.values():
-            worker.close()
+            await worker.close()
 
     def _on_change(self, scope: Scope, paths: frozenset[str]) -> None:
         self._workers[scope].mark(paths)

@@ -32,6 +32,8 @@ class Worker:
         self._interval = settings.reconcile_seconds
         self._slots = slots
         self._lock = asyncio.Lock()
+        self._coming: asyncio.Task[int] | None = None  # a full reconcile that was asked for and has not begun
+        self._syncs: set[asyncio.Task[int]] = set()
         self._reconciler = reconciler
         self._changed = asyncio.Event()
         self._touched: set[str] = set()
@@ -56,23 +58,49 @@ class Worker:
             live: somebody is editing.
         """
         async with self._lock, self._slots:
-            self._changed.clear()
-            touched, self._touched = frozenset(self._touched), set()
-            if full:
-                self._reconciler.forget()
-            began = time.monotonic()
-            try:
-                put = await self._reconciler.reconcile(touched, reload=self._reload or full, live=live)
-            except BaseException as error:
-                self._reload = True
-                self._touched |= touched
-                if isinstance(error, RootMissingError):
-                    self._alarm(error.problem)
-                else:
-                    self._changed.set()
-                raise
-            self._reload = False
-            self._alarm(None)
+            return await self._reconcile(full=full, live=live)
+
+    async def sync(self) -> int:
+        """Read every file, in a run that begins after this call; callers before it begins share it.
+
+        Returns how many states it put; raises as `reconcile` does. It goes on where nobody waits any more.
+        """
+        if self._coming is None:
+            self._coming = asyncio.create_task(self._sync(), name=f"sync {self._scope}")
+            self._syncs.add(self._coming)
+            self._coming.add_done_callback(self._synced)
+        return await asyncio.shield(self._coming)
+
+    async def _sync(self) -> int:
+        async with self._lock, self._slots:
+            self._coming = None  # who comes from now on may have changed a file that is read already
+            return await self._reconcile(full=True, live=True)
+
+    def _synced(self, task: asyncio.Task[int]) -> None:
+        self._syncs.discard(task)
+        if self._coming is task:
+            self._coming = None
+        if not task.cancelled():
+            task.exception()  # looked at, should nobody wait any more
+
+    async def _reconcile(self, *, full: bool, live: bool) -> int:
+        self._changed.clear()
+        touched, self._touched = frozenset(self._touched), set()
+        if full:
+            self._reconciler.forget()
+        began = time.monotonic()
+        try:
+            put = await self._reconciler.reconcile(touched, reload=self._reload or full, live=live)
+        except BaseException as error:
+            self._reload = True
+            self._touched |= touched
+            if isinstance(error, RootMissingError):
+                self._alarm(error.problem)
+            else:
+                self._changed.set()
+            raise
+        self._reload = False
+        self._alarm(None)
         if put:
             seconds = round(time.monotonic() - began, 3)
             _LOGGER.info("folder reconciled", scope=str(self._scope), states_put=put, seconds=seconds)
@@ -105,8 +133,11 @@ class Worker:
             return False
         return True
 
-    def close(self) -> None:
-        """Take back the alarm."""
+    async def close(self) -> None:
+        """End what was asked for, and take back the alarm."""
+        for task in self._syncs:
+            task.cancel()
+        await asyncio.gather(*self._syncs, return_exceptions=True)
         self._alarm(None)
 
     def _alarm(self, problem: Problem | None) -> None:

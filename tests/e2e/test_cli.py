@@ -29,6 +29,9 @@ async def test_search_get_and_status(tmp_path: Path) -> None:
         reply = json.loads(as_json.out)
         assert reply["results"][0]["citation"] == "memory/2026-05-01.md#L1-L4"
         assert reply["results"][0]["explanation"]
+        also = ["--lex", "opens", "--vec", "opening hours", "--hyde", "It opens at nine.", "--json"]
+        with_typed = json.loads((await command(data, "search", "who serviced the kiln?", *also)).out)
+        assert "MEMORY.md" in {result["path"] for result in with_typed["results"]}
         lines = await command(data, "get", "memory/2026-05-01.md", "--from", "3", "--lines", "1")
         assert (lines.code, lines.out) == (0, "The kiln was serviced by Ambrose.\n")
         assert "--from 4" in lines.err

@@ -110,7 +110,7 @@ class Asker:
             stores=(ports["vectors"], ports["texts"]),
             workspace=None,
             settings=self._world.settings,
-            forget=lambda: self._service()[0].forget(self._world.scope),
+            forget=self._service()[0].forget,
         )
         try:
             receipt = await purger.purge(PurgeOrder(scope.tenant, scope.workspace, path), timeout=60.0)

@@ -46,9 +46,9 @@ class Purger:
         stores: Sequence[ChunkStore],
         workspace: Workspace | None,
         settings: IndexerSettings,
-        forget: Callable[[], None],
+        forget: Callable[[Scope], None],
     ) -> None:
-        """Take the ports. `forget` is called when texts are purged: what is cached of them is to be dropped."""
+        """Take the ports. `forget` drops what is cached of a workspace's texts, when some are purged."""
         self._log, self._manifest, self._stores = log, manifest, stores
         self._workspace, self._settings, self._forget = workspace, settings, forget
 
@@ -108,7 +108,7 @@ class Purger:
             outlines = (await self._manifest.view(scope)).outlines
             known = known or bool(ended) or (not order.path and any(map(is_sealed, outlines)))
             await self._committed(scope, ended)
-            self._forget()
+            self._forget(scope)
             files += await self._erase(scope, ended, order.path or None)
             put = max([put, *(logged.state.modified for logged in ended.values())])
             clean = clean and await self._is_clean(scope, ended, order.path or None)
