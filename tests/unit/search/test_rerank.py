@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from memoryd.domain.names import Scope
-from memoryd.domain.queries import Mode, ModelInfo, Rerank, SearchAnswer, Stage
+from memoryd.domain.queries import DEFAULT_MIN_SCORE, Mode, ModelInfo, Rerank, SearchAnswer, Stage
 from memoryd.domain.scoring import COMMITTED, Calibration, Scoring
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embeddings
@@ -247,8 +247,9 @@ async def test_a_models_own_constants_are_used_and_their_lack_is_said_once(harbo
     with structlog.testing.capture_logs() as logs:
         borrowed = [await harbour.search() for _ in range(2)]
     assert [entry["model"] for entry in logs if "calibrated_for" in entry] == ["fake"]
-    harbour.model.scoring = replace(COMMITTED, hybrid_sketches=Calibration(order=0.01, intercept=9.0, unfound=0.0))
+    harbour.model.scoring = replace(COMMITTED, hybrid_sketches=Calibration(order=0.01, intercept=-9.0, unfound=0.0))
     with structlog.testing.capture_logs() as logs:
         own = await harbour.search()
     assert logs == []
-    assert own.results[0].score > 0.99 > borrowed[0].results[0].score
+    first = own.results[0]  # it holds the whole query
+    assert first.score == DEFAULT_MIN_SCORE < 0.99 < borrowed[0].results[0].score
