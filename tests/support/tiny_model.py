@@ -61,8 +61,8 @@ def prepare_tiny(folder: Path, hidden: int) -> Path:
     return folder
 
 
-def write_hub_files(checkpoint: Checkpoint, folder: Path) -> None:
+def write_hub_files(checkpoint: Checkpoint, folder: Path, spec: ModelSpec = TINY) -> None:
     """Write a model as a repository of the hub has it."""
     folder.mkdir(parents=True)
-    write_transformers_folder(checkpoint, folder, TINY)
+    write_transformers_folder(checkpoint, folder, spec)
     checkpoint.tokenizer.save(str(folder / TOKENIZER_FILE))

