@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,12 +13,15 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memoryd.errors import ModelError
 from memoryd.models.encoder import ENCODER_VERSION, MODEL_FILE
+from memoryd.models.progress import Progress, no_progress
 from memoryd.models.spec import ModelSpec, Pooling, Variant
 from memoryd.models.tokenizer import ModelTokenizer
 
 MANIFEST_FILE = "memoryd-model.json"
 TOKENIZER_FILE = "tokenizer.json"
 SENTENCE_PIECE_FILE = "sentencepiece.model"
+VERIFY = "verify"
+_PART = 2**23  # bytes
 PREPARE = "run `memoryd model prepare`"
 
 
@@ -96,8 +100,11 @@ def write_manifest(folder: Path, spec: ModelSpec, variant: Variant, source: str,
     (folder / MANIFEST_FILE).write_text(manifest.model_dump_json(indent=2) + "\n")
 
 
-def open_model(folder: Path) -> PreparedModel:
-    """Open a folder and verify every file. Raises ModelError of one line: the file, and the command to run."""
+def open_model(folder: Path, progress: Progress = no_progress) -> PreparedModel:
+    """Open a folder and verify every file; progress is in bytes.
+
+    Raises ModelError of one line: the file, and the command to run.
+    """
     if not folder.is_dir():
         raise ModelError(f"no model in {folder}: {PREPARE}")
     path = folder / MANIFEST_FILE
@@ -109,23 +116,34 @@ def open_model(folder: Path) -> PreparedModel:
         raise ModelError(f"{path} can't be read as a model's manifest: {PREPARE}") from error
     if manifest.encoder_version != ENCODER_VERSION:
         raise ModelError(f"{folder} was prepared by another version of memoryd: {PREPARE}")
+    total, done = sum(file.size for file in manifest.files.values()), 0
+
+    def seen(count: int) -> None:
+        nonlocal done
+        done += count
+        progress(VERIFY, done, total)
+
     for name, expected in manifest.files.items():
-        _verify(folder / name, expected)
+        _verify(folder / name, expected, seen)
     return PreparedModel(folder, manifest)
 
 
-def checksum(path: Path) -> Checksum:
-    """Compute a file's checksum."""
-    with path.open("rb") as file:
-        return Checksum(size=path.stat().st_size, sha256=hashlib.file_digest(file, "sha256").hexdigest())
+def checksum(path: Path, seen: Callable[[int], None] = lambda _: None) -> Checksum:
+    """Compute a file's checksum; `seen` is called with the bytes that were read."""
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        while part := file.read(_PART):
+            digest.update(part)
+            seen(len(part))
+    return Checksum(size=path.stat().st_size, sha256=digest.hexdigest())
 
 
-def _verify(path: Path, expected: Checksum) -> None:
+def _verify(path: Path, expected: Checksum, seen: Callable[[int], None]) -> None:
     try:
         size = path.stat().st_size
         if size != expected.size:
             raise ModelError(f"{path} has {size} bytes, not {expected.size}, the model is half there: {PREPARE}")
-        found = checksum(path)
+        found = checksum(path, seen)
     except FileNotFoundError:
         raise ModelError(f"{path} is missing, the model is half there: {PREPARE}") from None
     except OSError as error:

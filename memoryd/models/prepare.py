@@ -51,10 +51,7 @@ def prepare(
             shutil.rmtree(beside, ignore_errors=True)
     except OSError as error:
         raise ModelError(f"the model can't be written to {folder}: {error.strerror or error}") from error
-    progress("verify", 0, 1)
-    prepared = open_model(folder)
-    progress("verify", 1, 1)
-    return prepared
+    return open_model(folder, progress)
 
 
 def _usable(folder: Path, spec: ModelSpec, variant: Variant, source: Source) -> PreparedModel | None:

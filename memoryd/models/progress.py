@@ -10,3 +10,8 @@ Progress = Callable[[str, int, int], None]
 
 def no_progress(_stage: str, _done: int, _total: int) -> None:
     """Report to nobody."""
+
+
+def described(stage: str, done: int, total: int) -> str:
+    """Put it into words, with its share where that is known."""
+    return f"{stage}, {100 * done // total} %" if total else stage

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 
 from pydantic import Field
 
+from memoryd.models.progress import described
 from memoryd.process.run import run
 from memoryd.process.settings import ProcessSettings
 from memoryd.server.credentials import ServiceCredentialSettings, service_authenticator
@@ -27,7 +28,11 @@ async def serve(settings: Settings) -> None:
     authenticate = service_authenticator(settings.grpc, settings.service)
     async with Server(settings.grpc, coming=[SERVICE]) as server, AsyncExitStack() as stack:
         server.waits_for = "its model to be loaded"
-        embedder = await stack.enter_async_context(open_embedder(settings.embedder))
+
+        def progress(stage: str, done: int, total: int) -> None:
+            server.waits_for = f"its model to be loaded ({described(stage, done, total)})"
+
+        embedder = await stack.enter_async_context(open_embedder(settings.embedder, progress=progress))
         add_to(server, embedder, authenticate)
         stack.push_async_callback(server.drain)
         await server.serve()

@@ -13,6 +13,7 @@ from memoryd.domain.queries import ModelInfo
 from memoryd.errors import ConfigError, ModelError
 from memoryd.models.encoder import MODEL_FILE
 from memoryd.models.folder import PREPARE, PreparedModel, open_model
+from memoryd.models.progress import Progress, no_progress
 from memoryd.models.spec import Variant
 from memoryd.models.token_mean import compute_mean, stored_mean
 from memoryd.models.tokenizer import ModelTokenizer
@@ -68,12 +69,19 @@ class OnnxEngine:
 
     @classmethod
     def load(
-        cls, folder: Path, device: str = "cpu", *, unrelated: float | None = None, related: float | None = None
+        cls,
+        folder: Path,
+        device: str = "cpu",
+        *,
+        unrelated: float | None = None,
+        related: float | None = None,
+        progress: Progress = no_progress,
     ) -> OnnxEngine:
         """Load a folder that `memoryd model prepare` made. Raises ModelError, ConfigError for a device of no use."""
-        model = open_model(folder)
+        model = open_model(folder, progress)
         if model.manifest.variant is Variant.TORCH:
             raise ModelError(f"{folder} is prepared for sentence-transformers, not for the engine onnx: {PREPARE}")
+        progress("load into ONNX Runtime", 0, 0)
         return cls(model, device, unrelated=unrelated, related=related)
 
     @property

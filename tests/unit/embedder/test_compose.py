@@ -14,12 +14,14 @@ from pydantic import ValidationError
 
 from memoryd.errors import ConfigError, ModelError
 from memoryd.models.encoder import MODEL_FILE
+from memoryd.models.progress import described
 from memoryd.models.spec import Variant
 from memoryd.process.settings import shown
 from services.embedder.compose import open_embedder
 from services.embedder.remote.settings import OpenAISettings
 from services.embedder.settings import EmbedderSettings
 from tests.support.model import model_dir
+from tests.support.tiny_model import prepare_tiny
 
 
 def test_every_setting_is_documented_and_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,3 +95,13 @@ async def test_a_process_with_half_a_model_ends_with_one_line(tmp_path: Path) ->
     *_, last = shown.decode().splitlines()
     assert process.returncode == 1
     assert re.fullmatch(r"memoryd: .* has 4 bytes, not \d+, the model is half there: run `memoryd model prepare`", last)
+
+
+async def test_loading_is_reported_by_stage_and_share(tmp_path: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    settings = EmbedderSettings(model_dir=prepare_tiny(tmp_path / "model", 32))
+    async with open_embedder(settings, progress=lambda *at: seen.append(at)):
+        assert list(dict.fromkeys(stage for stage, _, _ in seen)) == ["verify", "load into ONNX Runtime", "warm up"]
+    verified = [at for at in seen if at[0] == "verify"]
+    assert described(*verified[-1]) == "verify, 100 %"
+    assert described("warm up", 0, 0) == "warm up"
