@@ -98,6 +98,16 @@ async def test_a_deleted_file_is_erased_at_once_and_verified_later(world: World)
     await world.check_rest()
 
 
+async def test_vectors_that_are_kept_in_memory_go_with_the_texts(world: World) -> None:
+    replica = await indexed(world)
+    await world.delete(PATH)
+    await replica.purge(FILE, timeout=5.0)
+    embedded = world.embedded()
+    await world.write(PATH, section("secret"))
+    await world.idle()
+    assert world.embedded() == embedded + 1
+
+
 async def test_it_says_when_it_can_be_verified(world: World) -> None:
     replica = await indexed(world)
     receipt = await replica.purge(PurgeOrder(SCOPE.tenant, SCOPE.workspace, PATH, block=True), timeout=5.0)
