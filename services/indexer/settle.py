@@ -20,7 +20,8 @@ from services.indexer.jobs import Job, LeaseLostError
 from services.indexer.metrics import IndexerMetrics
 from services.indexer.settings import IndexerSettings
 
-# Files whose permanent failures are remembered; a forgotten one is only tried some more times.
+# Files whose permanent failures are remembered; a forgotten one is only tried some more times, as is one that several
+# replicas take turns at. A delivery's attempt is no count of them: it has the dependencies' outages in it.
 _REMEMBERED = 1024
 # A lost compare-and-set: somebody has just made progress, so look again at once.
 _AFTER_CONFLICT = 0.05

@@ -88,6 +88,18 @@ async def test_a_commit_between_the_legs_mixes_no_states(world: World) -> None:
     assert "iris" in result.snippet
 
 
+async def test_the_grace_leaves_a_search_what_it_goes_by(world: World) -> None:
+    """C1: without it, the sweeper would be faster than the legs."""
+    search = await begin_search(world, Asker(world))
+    await commit_another_state(world)
+    for _ in range(40):
+        for call in waiting(world, "one")[:1]:
+            await world.gate.step(call)
+    world.gate.open()
+    (result,) = (await search).results
+    assert "iris" in result.snippet
+
+
 async def purge(world: World, asker: Asker) -> None:
     asked = asyncio.create_task(asker.purge(PATH))
     await advance(world, "purge", set())
