@@ -11,11 +11,13 @@ from typing import Annotated
 
 import typer
 
+from memoryd.cli.calibration import choices_as_json, gather, show_choices, tuned
 from memoryd.cli.evaluation import Plan, finish
-from memoryd.cli.output import Json, Server, err
+from memoryd.cli.output import Json, Server, err, print_json
 from memoryd.cli.progress import bar
 from memoryd.client import MemorydClient, connect
 from memoryd.domain.queries import Mode
+from memoryd.errors import InvalidInputError
 from memoryd.evaluation.evaluate import evaluate as run
 from memoryd.evaluation.known_items import load_or_make
 from memoryd.evaluation.sets import RetrievalSet, write
@@ -59,6 +61,10 @@ def evaluate(  # noqa: PLR0913  (one parameter an option)
     save: Save = None,
     compare: Compare = None,
     gate: Gate = None,
+    tune: Annotated[
+        bool,
+        typer.Option("--tune", help="Only choose the constants of the order again, and print them beside today's."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Measure retrieval: ranking, lines, silence where there is no answer, and latency.
@@ -67,6 +73,16 @@ def evaluate(  # noqa: PLR0913  (one parameter an option)
 
     The documents are indexed and served for as long as it takes, or, with --server, by a server that holds them.
     """
+    if tune:
+        if server or write_to or save or compare or gate:
+            raise InvalidInputError("--tune goes with --keep and --json alone: it needs an index of its own")
+        material = gather(folders, keep, None)
+        choices = tuned(material)
+        if as_json:
+            print_json(choices_as_json(choices, material))
+        else:
+            show_choices(choices, material)
+        return
     sets = [load_or_make(folder) for folder in folders]
     if write_to:
         for data in sets:

@@ -1,13 +1,16 @@
-"""Commands about models: `memoryd model list` and `memoryd model prepare`."""
+"""Commands about models: `memoryd model list`, `prepare` and `calibrate`."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
+from memoryd.cli.calibration import choices_as_json, fitted, gather, place_of, show_choices, show_fits, tuned
+from memoryd.cli.local import Config
 from memoryd.cli.output import Json, err, out, print_json
 from memoryd.cli.progress import bar
 from memoryd.models.spec import DEFAULT_MODEL, MODELS, Source, Variant, default_folder, find_spec
@@ -70,3 +73,51 @@ def prepare(
         )
         return
     out.print(f"{manifest.name} ({manifest.variant}, from {manifest.source}) is ready in {place}", markup=False)
+
+
+@app.command()
+def calibrate(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Sets (corpus.jsonl, queries.jsonl, qrels.tsv), or folders of Markdown: queries are made from these.",
+            show_default=False,
+        ),
+    ],
+    *,
+    tune: Annotated[bool, typer.Option("--tune", help="Choose the order's weights again first, see `eval`.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print; write nothing.")] = False,
+    keep: Annotated[
+        Path | None, typer.Option(help="Keep the index here, and use it again: only what changed is indexed anew.")
+    ] = None,
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
+    """Fit the scores of the configured model, so that min_score means what it says, and write them beside it.
+
+    The right chunks of answerable queries are told from the best chunks of queries that have no answer: those of the
+    other sets, where there are several, and gibberish. Nothing is indexed anew; embedders read the file at their start.
+    """
+    from memoryd.models.scoring_file import Fitted, write_scoring  # noqa: PLC0415  (slow to load)
+
+    material = gather(folders, keep, config)
+    choices = tuned(material) if tune else []
+    scoring, fits = fitted(material, choices)
+    place = place_of(material)
+    model = material.model
+    if not dry_run:
+        constants = asdict(scoring)
+        write_scoring(
+            place, Fitted(model=model.name, fingerprint=model.fingerprint, fitted_on=material.sets, **constants)
+        )
+    if as_json:
+        found = {way.value: fit.as_json() for way, fit in fits.items()}
+        tuned_to = choices_as_json(choices, material) if tune else None
+        written = None if dry_run else str(place)
+        print_json({"model": model.name, "file": written, "ways": found, "tuned": tuned_to, "scoring": asdict(scoring)})
+        return
+    if tune:
+        show_choices(choices, material)
+    show_fits(fits)
+    done = "not written (--dry-run)" if dry_run else f"written to {place}: restart what embeds with it"
+    out.print(f"the calibration of {model.name} is {done}", markup=False)

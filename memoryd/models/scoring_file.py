@@ -55,7 +55,7 @@ class Fitted(BaseModel):
 
 def read_scoring(place: Path) -> Fitted | None:
     """Read a file; None where there is none. Raises ModelError of one line: the file, what is wrong, what to do."""
-    what_to_do = "delete it, or run `memoryd model calibrate` again"
+    what_to_do = "delete it, then run `memoryd model calibrate`"
     try:
         return Fitted.model_validate_json(place.read_bytes())
     except FileNotFoundError:

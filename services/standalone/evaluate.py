@@ -12,7 +12,7 @@ from memoryd.evaluation.sets import RetrievalSet, write
 from memoryd.server.lifecycle import Server
 from memoryd.server.settings import ServerSettings
 from services.gateway.rpc import add_to
-from services.standalone.app import open_standalone
+from services.standalone.app import Standalone, open_standalone
 from services.standalone.index import at_full_speed, until_switched
 from services.standalone.settings import StandaloneSettings
 from services.workspace.settings import LOCAL_TENANT, WorkspaceSettings
@@ -24,6 +24,15 @@ _TIMEOUT = 60.0
 @asynccontextmanager
 async def served(data: RetrievalSet, folder: Path, settings: StandaloneSettings) -> AsyncIterator[MemorydClient]:
     """Write the documents below `folder`, and serve them on a port of this machine, without TLS."""
+    async with hosted(data, folder, settings) as (_, client):
+        yield client
+
+
+@asynccontextmanager
+async def hosted(
+    data: RetrievalSet, folder: Path, settings: StandaloneSettings
+) -> AsyncIterator[tuple[Standalone, MemorydClient]]:
+    """Do as `served` does, and give what serves, too."""
     await asyncio.to_thread(write, data, folder)
     workspaces = tuple(WorkspaceSettings(path=folder / group, name=group) for group in data.groups)
     # The same queries come in several modes, and how long each takes is measured.
@@ -38,6 +47,6 @@ async def served(data: RetrievalSet, folder: Path, settings: StandaloneSettings)
             key = await standalone.keys.create(LOCAL_TENANT, frozenset(data.groups))
             try:
                 async with MemorydClient(server.address, key, timeout=_TIMEOUT) as client:
-                    yield client
+                    yield standalone, client
             finally:
                 serving.cancel()
