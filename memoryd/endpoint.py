@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -35,9 +36,17 @@ def is_loopback(address: str) -> bool:
 def local_data_dir() -> Path:
     """MEMORYD_DATA_DIR, else ./.memoryd where it exists, else memoryd in the user's data home."""
     given = os.environ.get("MEMORYD_DATA_DIR")
+    return Path(given) if given else _unnamed_data_dir()
+
+
+def shell_prefix(data_dir: Path) -> str:
+    """What a command needs before it to find the server of a data directory from a fresh shell in this folder."""
+    found = data_dir.absolute() == _unnamed_data_dir().absolute()
+    return "" if found else f"MEMORYD_DATA_DIR={shlex.quote(str(data_dir.absolute()))} "
+
+
+def _unnamed_data_dir() -> Path:
     here = Path(".memoryd")
-    if given:
-        return Path(given)
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return here if here.is_dir() else Path(home) / "memoryd"
 

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import MAX_RESULTS, SearchQuery
+from memoryd.endpoint import shell_prefix
 from memoryd.errors import UnavailableError
 from memoryd.logs import configure
 from memoryd.metrics import exposed
@@ -49,7 +50,7 @@ async def serve(settings: StandaloneSettings, console: Console) -> None:
 
 async def _announce(standalone: Standalone, address: str, console: Console) -> None:
     """Tell a person what was indexed, and what to try."""
-    example = ""
+    example, shown = "", None
     for workspace in standalone.settings.workspaces:
         try:
             status = await index_all(standalone, workspace.scope, lambda *_: None, patient=True)
@@ -63,9 +64,18 @@ async def _announce(standalone: Standalone, address: str, console: Console) -> N
         for file in status.quarantined:
             line = f"  set aside: {file.path}: {file.problem.reason}: {file.problem.detail}"
             console.print(line, style="yellow", markup=False)
-        example = example or await _example_query(standalone, workspace.scope)
+        if not example and workspace.tenant == standalone.settings.workspaces[0].tenant:
+            example, shown = await _example_query(standalone, workspace.scope), workspace.scope
     console.print(f"memoryd serves on {address}. Try, from another shell:", markup=False)
-    console.print(f"  {Path(sys.argv[0])} search {shlex.quote(example or 'what did we decide?')}", markup=False)
+    console.print(f"  {example_command(standalone.settings, shown, example)}", markup=False)
+
+
+def example_command(settings: StandaloneSettings, scope: Scope | None, query: str) -> str:
+    """Give a search that finds this server from a fresh shell, and a workspace of the key left beside the data."""
+    covered = [each for each in settings.workspaces if scope and each.tenant == scope.tenant]
+    command = f"{shell_prefix(settings.data_dir)}{Path(sys.argv[0])} search"
+    named = f" -w {scope.workspace}" if scope and len(covered) > 1 else ""
+    return f"{command}{named} {shlex.quote(query or 'what did we decide?')}"
 
 
 async def _example_query(standalone: Standalone, scope: Scope) -> str:

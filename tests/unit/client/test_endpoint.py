@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.client import connect
-from memoryd.endpoint import Endpoint, discover, local_data_dir, read_endpoint, write_endpoint
+from memoryd.endpoint import Endpoint, discover, local_data_dir, read_endpoint, shell_prefix, write_endpoint
 from memoryd.errors import ConfigError
 from tests.support.gateway import Gateway
 from tests.support.gateway_server import gateway_server
@@ -41,6 +41,17 @@ def test_where_the_data_directory_is(home: Path, monkeypatch: pytest.MonkeyPatch
     assert local_data_dir().resolve() == home / "here" / ".memoryd"
     monkeypatch.setenv("MEMORYD_DATA_DIR", "/srv/memoryd")
     assert local_data_dir() == Path("/srv/memoryd")
+
+
+def test_a_command_is_told_of_a_data_directory_that_it_would_not_find(
+    home: Path, local: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shell_prefix(local) == shell_prefix(Path(".memoryd")) == ""
+    assert shell_prefix(Path("other dir")) == f"MEMORYD_DATA_DIR='{home}/here/other dir' "
+    # Another shell does not have this one's variables.
+    monkeypatch.setenv("MEMORYD_DATA_DIR", "/srv/memoryd")
+    assert shell_prefix(Path("/srv/memoryd")) == "MEMORYD_DATA_DIR=/srv/memoryd "
+    assert shell_prefix(local) == ""
 
 
 def test_the_local_server_is_found_and_its_file_is_private(local: Path) -> None:
