@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -27,6 +28,7 @@ def run(kind: type[S], body: Callable[[S], Coroutine[Any, Any, None]]) -> None:
         settings = read(kind)
         configure(settings.log)
         warn_of_mistyped(kind)
+        gc.freeze()  # what is imported stays: the collector need not look at it again and again
         _log.info("starting", settings=shown(settings))
         asyncio.run(_until_signal(settings, body))
     except MemorydError as error:

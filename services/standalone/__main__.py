@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from services.standalone.settings import load
 
 if __name__ == "__main__":
     try:
+        gc.freeze()  # as in memoryd/process/run.py
         asyncio.run(serve(load(), Console(stderr=True, highlight=False, soft_wrap=True)))
     except MemorydError as error:
         sys.exit(f"memoryd: {error}")
