@@ -12,6 +12,10 @@ _SOONEST = 0.05  # seconds: nobody is told to come back at once to what is full
 _SHOWN = 80  # characters of a refused value that its message repeats
 
 
+MODEL_ABSENT = "MODEL_ABSENT"
+"""Reason of an UnavailableError: nobody serves the model that was asked for."""
+
+
 STORE_LOST = "STORE_LOST"
 """Reason of an UnavailableError: a store lacks what it was made with. `ChunkStore.ensure` makes it anew, empty."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeVar
 
 from memoryd.domain.queries import ModelInfo
-from memoryd.errors import UnavailableError
+from memoryd.errors import MODEL_ABSENT, UnavailableError
 from memoryd.generations.live import Live
 from memoryd.ports import Embedder, Embeddings, Lane, TextKind, Tokenizer
 
@@ -46,7 +46,7 @@ class AbsentEmbedder(Embedder):
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise UnavailableError(self._why, reason="MODEL_ABSENT")
+        raise UnavailableError(self._why, reason=MODEL_ABSENT)
 
 
 class CurrentEmbedder(Embedder):

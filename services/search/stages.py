@@ -12,7 +12,7 @@ from prometheus_client import Counter, Histogram
 
 from memoryd.breaker import OPEN, Breaker
 from memoryd.domain.queries import Degraded, Stage
-from memoryd.errors import DataError, DeadlineExceededError, MemorydError, UnavailableError
+from memoryd.errors import MODEL_ABSENT, DataError, DeadlineExceededError, MemorydError, UnavailableError
 
 T = TypeVar("T")
 
@@ -76,10 +76,7 @@ class Stages:
             fared = Breaker.failed if budget >= self._patience else _unknown
             self.note(stage, "DEADLINE_EXCEEDED", f"no answer within {budget * 1000:.0f} ms", instead)
         except (DataError, UnavailableError) as error:
-            if error.reason == OPEN:
-                fared = _unknown  # it was not asked
-            else:  # its text is for the operator: it may name folders and hosts
-                _log.warning("search_stage_unavailable", stage=stage.value, reason=error.reason, detail=str(error))
+            fared = _unavailable(stage, error)
             self.note(stage, error.reason, f"what the {stage.value} stage needs is unavailable", instead)
         except MemorydError as error:
             fared = Breaker.succeeded
@@ -113,3 +110,11 @@ class Stages:
 
 def _unknown(_: Breaker) -> None:
     """Leave a breaker as it is: how the dependency fared is not known."""
+
+
+def _unavailable(stage: Stage, error: DataError | UnavailableError) -> Callable[[Breaker], None]:
+    """Log what made a stage unavailable, for the operator alone: it may name folders and hosts."""
+    if error.reason != OPEN:
+        _log.warning("search_stage_unavailable", stage=stage.value, reason=error.reason, detail=str(error))
+    # In these cases nothing was asked, and nothing waited for.
+    return _unknown if error.reason in (OPEN, MODEL_ABSENT) else Breaker.failed

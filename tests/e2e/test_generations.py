@@ -214,7 +214,7 @@ async def test_where_the_old_model_is_gone_words_alone_find_until_the_new_one_is
     shutil.rmtree(old)
     async with changed_again(tmp_path, folder, models) as standalone:
         await use(standalone.generations, (await of(standalone, SMALL)).generation.id)
-        await eventually(lambda: mode_of(standalone), "text, by no model: MODEL_ABSENT")
+        await eventually(lambda: mode_of(standalone), "text, by no model: MODEL_ABSENT, MODEL_ABSENT")
         write(folder, {"barge.md": "The barge is new.\n"})
         # Nothing can be taken in without a model, and that is no secret.
         await eventually(lambda: pending(standalone, SMALL), 1)

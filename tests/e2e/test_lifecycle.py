@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,10 @@ async def test_a_restart_embeds_nothing_again(shape: Shape, tmp_path: Path, fold
         found = await first.found("the ferry Halcyon-3")
     async with shape(tmp_path / "data", {ROD: folder}) as second:
         # Nothing is pending at any time after the start: what is found now was not indexed now.
-        assert (await second.client.status()).workspaces == before.workspaces
+        now = (await second.client.status()).workspaces
+        assert [replace(one, checked_at=0.0) for one in now] == [
+            replace(one, checked_at=0.0) for one in before.workspaces
+        ]
         assert await second.found("the ferry Halcyon-3") == found
 
 
@@ -116,15 +120,33 @@ async def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         assert "Traceback" not in second.err
 
 
-@pytest.mark.parametrize("damage", ["format.json", "filelog.db", "keys.db", "manifest.db", "vectors", "text"])
-async def test_a_damaged_data_directory_is_named(tmp_path: Path, damage: str) -> None:
-    data, folder = tmp_path / "data", tmp_path / "notes"
-    write_notes(folder, 2)
-    assert (await command(data, "index", folder)).code == 0
-    (target,) = [*data.glob(damage), *data.glob(f"generations/*/{damage}")]
+def damage(data: Path, name: str) -> Path:
+    """Overwrite a part of a data directory, in the middle or as a whole."""
+    (target,) = [*data.glob(name), *data.glob(f"generations/*/{name}")]
     files = [target] if target.is_file() else [path for path in target.rglob("*") if path.is_file()]
     for path in files:
         path.write_bytes(b"\0garbage\xff" * 500)
+    return target
+
+
+@pytest.mark.parametrize("name", ["filelog.db", "manifest.db", "vectors", "text"])
+async def test_what_can_be_built_again_is_set_aside_when_damaged(tmp_path: Path, name: str) -> None:
+    data, folder = tmp_path / "data", tmp_path / "notes"
+    write_notes(folder, 2)
+    assert (await command(data, "index", folder)).code == 0
+    target = damage(data, name)
+    ended = await command(data, "index", folder)
+    assert (ended.code, ended.out) == (0, "notes: 2 files, 2 chunks\n")
+    assert str(target) in ended.err
+    assert list(target.parent.glob(f"{name}.damaged-*"))
+
+
+@pytest.mark.parametrize("name", ["format.json", "keys.db"])
+async def test_damage_to_what_cant_be_built_again_is_named(tmp_path: Path, name: str) -> None:
+    data, folder = tmp_path / "data", tmp_path / "notes"
+    write_notes(folder, 2)
+    assert (await command(data, "index", folder)).code == 0
+    target = damage(data, name)
     ended = await command(data, "index", folder)
     assert ended.code == 1
     assert str(target.name) in ended.err or str(target) in ended.err

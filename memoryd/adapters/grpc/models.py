@@ -11,7 +11,7 @@ import structlog
 from memoryd.adapters.grpc.embedder import GrpcEmbedder
 from memoryd.adapters.grpc.remote import Remote
 from memoryd.domain.queries import ModelInfo
-from memoryd.errors import MemorydError, PreconditionFailedError, UnavailableError
+from memoryd.errors import MODEL_ABSENT, MemorydError, PreconditionFailedError, UnavailableError
 from memoryd.ports import Embedder, Embeddings, Lane, TextKind, Tokenizer
 
 _ASK_AGAIN = 5.0  # seconds after which a deployment is asked again which model it serves
@@ -141,5 +141,5 @@ class ServedEmbedder(Embedder):
     def _absent(self) -> UnavailableError:
         return UnavailableError(
             f"no embedder serves model {self._model.name} any more: {self._models.where} has another one",
-            reason="MODEL_ABSENT",
+            reason=MODEL_ABSENT,
         )
