@@ -41,7 +41,8 @@ sketches and by .65 to .90 without. A question about what a workspace is about, 
 not told apart: that takes a reader. With sketches the order's weight is fixed at 2: a free one is negative, since the
 right document need not be the first.
 
-What a whole query found counts for all its chunks alike, so that the score falls as the order does.
+What a whole query found counts for all its chunks alike, so that the score falls as the order does; how far a chunk is
+behind the first counts more than the fit says (`calibration.DISTANCE`), which saw one chunk of each query.
 """
 
 from __future__ import annotations

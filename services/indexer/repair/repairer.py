@@ -97,7 +97,8 @@ class Repairer:
 
     async def _glance(self) -> None:
         for scope in await self._inspector.scopes():
-            if scope in self._unjudged or await self._inspector.is_suspicious(scope):
+            new = scope not in self.checked  # it had no file when everything was compared
+            if new or scope in self._unjudged or await self._inspector.is_suspicious(scope):
                 await self.check(scope)
 
     def _report(self, checkup: Checkup) -> None:

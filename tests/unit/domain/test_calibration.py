@@ -94,3 +94,10 @@ def test_the_best_rare_match() -> None:
     assert best_rare_match(matches(0.2, np.nan, 0.8)) == pytest.approx(0.4)
     assert best_rare_match(matches(np.nan)) == 0.0
     assert best_rare_match(matches()) == 0.0
+
+
+def test_a_chunk_far_behind_the_first_does_not_share_its_score() -> None:
+    first, near, far = calibrated_scores(HYBRID_SKETCHES, np.array([1.1, 1.0, 0.3]), Evidence(2, 3.0, 1.0, 0.7))
+    assert first > 0.95
+    assert first > near > 0.9
+    assert far < 0.5
