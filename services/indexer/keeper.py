@@ -24,8 +24,10 @@ from services.indexer.settings import GenerationSettings
 P = TypeVar("P")
 
 _DAY = 86_400.0
-# A look costs calls: however long it takes, it takes no more than a part of the time.
+# A look costs calls: it takes no more than a part of the time. But one that opened a model took long for that alone, and
+# says nothing of the next one.
 _PART = 10
+_LONGEST = 10.0
 # Part of the files that may still be pending in a generation that takes over: while many are being edited, there is no
 # moment at which nothing is.
 _LAG = 1000
@@ -74,7 +76,8 @@ class Keeper(Generic[P]):
                 pass  # another process was faster: look again at what it did
             except Exception as error:  # noqa: BLE001  (a registry or a store that does not answer ends no keeper)
                 _log.warning("looking after generations failed", reason=reason_of(error), detail=str(error))
-            await asyncio.sleep(max(self._settings.interval, (time.monotonic() - began) * _PART))
+            rest = min((time.monotonic() - began) * _PART, _LONGEST)
+            await asyncio.sleep(max(self._settings.interval, rest))
 
     async def look(self) -> None:
         """Do once what is to be done now. Raises ConflictError where another process does the same."""

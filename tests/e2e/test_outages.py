@@ -113,7 +113,7 @@ def stages(reply: SearchReply) -> list[tuple[str, str]]:
     ("away", "failed", "mode", "part"),
     [
         ("opensearch", ["text"], "vector", "text store"),
-        ("qdrant", ["vector", "rerank"], "text", "vector store"),  # it holds the token sketches, too
+        ("qdrant", ["vector"], "text", "vector store"),
         ("embedder", ["embed"], "text", "embedder"),
     ],
 )
