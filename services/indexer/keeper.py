@@ -24,8 +24,8 @@ from services.indexer.settings import GenerationSettings
 P = TypeVar("P")
 
 _DAY = 86_400.0
-# A look costs calls: it takes no more than a part of the time. But one that opened a model took long for that alone, and
-# says nothing of the next one.
+# A look costs calls: it takes no more than a part of the time. But one that opened a model took long for that alone,
+# and says nothing of the next one.
 _PART = 10
 _LONGEST = 10.0
 # Part of the files that may still be pending in a generation that takes over: while many are being edited, there is no
