@@ -193,7 +193,7 @@ async def test_an_indexer_writes_nothing_after_its_lease(world: World) -> None:
     await world.gate.step(embed)
     # The repair job reads beside, when its time has come.
     waiting = {waiting.name for waiting in world.gate.waiting if waiting.actor == "slow"}
-    assert waiting - {"manifest.view"} == {"log.fetch"}
+    assert waiting - {"manifest.view", "log.pending"} == {"log.fetch"}
     assert world.written() == before
     assert outcomes(world, "slow") == {"abandoned": 1}
     await world.deliver_again()
