@@ -85,9 +85,7 @@ async def open_models(settings: EmbedderSettings, embedder: Embedder | None) -> 
         origin = ""
         if embedder is None:
             embedder = await stack.enter_async_context(open_embedder(settings))
-            origin = orjson.dumps(
-                settings.model_dump(mode="json", include=_WHICH), option=orjson.OPT_SORT_KEYS
-            ).decode()
+            origin = _origin(settings)
         models = Models(settings, embedder, await embedder.info(), origin)
         stack.push_async_callback(models.close)
         yield models
