@@ -98,16 +98,7 @@ def set_aside(logged: LoggedFile, base: Outline | None, problem: Problem, lost: 
     """
     state = logged.state
     if base is None or base.deleted:
-        return Outline(
-            state.key,
-            logged.revision,
-            file_hash="",
-            chunks=(),
-            source=state.source,
-            private=state.private,
-            problem=problem,
-            entry=base.entry if base else 0,
-        )
+        return _without_text(logged, base, problem)
     chunks = tuple(listed for listed in base.chunks if listed.id not in lost)
     return replace(
         base, revision=logged.revision, problem=problem, private=base.private or state.private, chunks=chunks
@@ -124,6 +115,17 @@ def _blocked(logged: LoggedFile, base: Outline | None) -> Outline | None:
     problem = next((each for each in problems if each is not None and each.reason == BLOCKED), None)
     if problem is None:
         return None
+    return _without_text(logged, base, problem)
+
+
+def _tombstone(logged: LoggedFile, base: Outline | None) -> Plan:
+    outline = replace(_without_text(logged, base, None), deleted=True)
+    return Plan(outline, dropped=tuple(base.by_id) if base else ())
+
+
+def _without_text(logged: LoggedFile, base: Outline | None, problem: Problem | None) -> Outline:
+    """Make the outline of a state that nothing is shown of."""
+    state = logged.state
     return Outline(
         state.key,
         logged.revision,
@@ -134,20 +136,6 @@ def _blocked(logged: LoggedFile, base: Outline | None) -> Outline | None:
         problem=problem,
         entry=base.entry if base else 0,
     )
-
-
-def _tombstone(logged: LoggedFile, base: Outline | None) -> Plan:
-    outline = Outline(
-        logged.state.key,
-        logged.revision,
-        file_hash="",
-        chunks=(),
-        source=logged.state.source,
-        private=logged.state.private,
-        deleted=True,
-        entry=base.entry if base else 0,
-    )
-    return Plan(outline, dropped=tuple(base.by_id) if base else ())
 
 
 def _dropped(base: Outline | None, outline: Outline) -> tuple[str, ...]:

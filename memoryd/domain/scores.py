@@ -108,21 +108,26 @@ def rank(
 ) -> list[Scored]:
     """Score candidates and put the best first; equal ones by path and line, so that the order is stable.
 
-    `unrelated` and `related` are the model's typical cosines (`ModelInfo`): a cosine is mapped linearly from that range
-    to 0–1; beyond `related` it still counts for the order. The best text hit scores the share of the query that it
-    holds, and the others in proportion to their BM25. `weights` are the model's.
+    `unrelated` and `related` are the model's typical cosines (`ModelInfo`), see `vector_score`; beyond `related` a
+    cosine still counts for the order. The best text hit scores the share of the query that it holds, and the others in
+    proportion to their BM25. `weights` are the model's.
     """
     best = max(candidates, key=lambda candidate: candidate.bm25 or 0.0, default=None)
     top_bm25 = (best.bm25 or 0.0) if best else 0.0
     scale = (best.coverage or 0.0) / top_bm25 if best and top_bm25 > 0 else 0.0
     scored = []
     for candidate in candidates:
-        vector = None if candidate.cosine is None else max((candidate.cosine - unrelated) / (related - unrelated), 0.0)
+        vector = None if candidate.cosine is None else vector_score(candidate.cosine, unrelated, related)
         text = None if candidate.bm25 is None else min(candidate.bm25 * scale, 1.0)
         order = _fuse(vector, text, weights)
         shown = None if vector is None else min(vector, 1.0)
         scored.append(Scored(candidate, order, min(order, 1.0), shown, text, weights=weights))
     return by_score(scored)
+
+
+def vector_score(cosine: float, unrelated: float, related: float) -> float:
+    """Map a cosine linearly from a model's typical range to 0–1; beyond `related` it goes on."""
+    return max((cosine - unrelated) / (related - unrelated), 0.0)
 
 
 def by_score(scored: Iterable[Scored]) -> list[Scored]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import SearchQuery
+from memoryd.domain.scores import vector_score
 from memoryd.domain.sketches import match_sketches
 from memoryd.domain.text import analyze_query, nats_per_byte
 from memoryd.errors import UnavailableError
@@ -61,8 +62,7 @@ class Observer:
             names = [candidate.chunk.id for candidate in candidates]
             held = await self._parts.vectors.sketches(scope, names)
             matches = match_sketches(found.tokens, [held.get(name, b"") for name in names])
-        cosines = np.array([candidate.cosine or 0.0 for candidate in candidates])
-        vector = np.maximum((cosines - model.unrelated) / (model.related - model.unrelated), 0.0)
+        vector = np.array([vector_score(each.cosine or 0.0, model.unrelated, model.related) for each in candidates])
         paths = [candidate.chunk.key.path for candidate in candidates]
         return Observation(
             documents=tuple(documents.get(path, f"?{path}") for path in paths),

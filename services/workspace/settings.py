@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memoryd.domain.names import Scope, is_name
@@ -16,6 +16,8 @@ from memoryd.folder.rules import Extra, FolderRules
 
 LOCAL_TENANT = "local"
 _RULES = FolderRules()
+Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().resolve())]
+"""A folder: absolute, wherever the process changes to."""
 
 
 class ExtraSettings(BaseModel):
@@ -23,7 +25,7 @@ class ExtraSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    path: Path = Field(description="The folder.")
+    path: Folder = Field(description="The folder.")
     name: str = Field(
         default="", description="What the paths of its files begin with, to filter by; default: made from its name."
     )
@@ -32,11 +34,6 @@ class ExtraSettings(BaseModel):
         default=True,
         description="Whether its files never decay; else they do, by front matter date or modification time.",
     )
-
-    @field_validator("path")
-    @classmethod
-    def _absolute(cls, path: Path) -> Path:
-        return path.expanduser().resolve()
 
     @model_validator(mode="after")
     def _named(self) -> Self:
@@ -60,20 +57,15 @@ class WorkspaceSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    path: Path = Field(description="The folder of Markdown files.")
+    path: Folder = Field(description="The folder of Markdown files.")
     name: str = Field(default="", description="The workspace's name; default: made from the folder's name.")
     tenant: str = Field(default=LOCAL_TENANT, description="The tenant that it belongs to.")
-    sessions: bool | Path = Field(
+    sessions: bool | Folder = Field(
         default=False,
         description="Whether session transcripts are indexed, secrets redacted: true for its sessions/*.jsonl, or "
         "another folder of *.jsonl files.",
     )
     extra: tuple[ExtraSettings, ...] = Field(default=(), description="Further folders of Markdown.")
-
-    @field_validator("path")
-    @classmethod
-    def _absolute(cls, path: Path) -> Path:
-        return path.expanduser().resolve()
 
     @model_validator(mode="after")
     def _named(self) -> Self:
@@ -95,7 +87,7 @@ class WorkspaceSettings(BaseModel):
         """What of this workspace is read, given the rules of all."""
         extras = tuple(each.extra for each in self.extra)
         if isinstance(self.sessions, Path):
-            transcripts = Extra(SESSIONS, self.sessions.expanduser().resolve(), transcripts=True)
+            transcripts = Extra(SESSIONS, self.sessions, transcripts=True)
             return replace(general, extras=(*extras, transcripts))
         return replace(general, sessions=self.sessions, extras=extras)
 

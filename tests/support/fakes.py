@@ -148,13 +148,6 @@ class MemoryFileLog:
             for task in tasks.values():
                 task.since -= seconds
 
-    def expire_leases(self) -> None:
-        """Deliver everything again that is not settled."""
-        for tasks in self._consumers.values():
-            for task in tasks.values():
-                task.due = 0.0
-        self.notify()
-
     def notify(self) -> None:
         """Wake those that wait in `fetch`."""
         self._arrived.set()
