@@ -19,7 +19,7 @@ from tests.e2e.conftest import ROD
 from tests.e2e.deployment import Deployment
 from tests.e2e.distributed import Tenants, deployed
 from tests.e2e.processes import Ended, command
-from tests.servers.cluster import Cluster, Servers
+from tests.servers.cluster import Cluster, Servers, running_cluster
 from tests.servers.nats import NatsServer
 from tests.servers.opensearch import opensearch_url
 from tests.servers.process import server_folder
@@ -75,13 +75,8 @@ class World:
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     world = World()
-    for server in (world.nats, world.qdrant):
-        server.process.start()
-    world.cluster.start()
-    yield world
-    world.cluster.kill()
-    for server in (world.nats, world.qdrant):
-        server.process.kill()
+    with running_cluster(world.cluster, world.nats.process, world.qdrant.process):
+        yield world
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from memoryd.errors import UnavailableError
 from tests.e2e.conftest import ROD
 from tests.e2e.deployment import WITHIN, Deployment
 from tests.e2e.distributed import deployed
-from tests.servers.cluster import SERVICES, Cluster, Servers
+from tests.servers.cluster import SERVICES, Cluster, Servers, running_cluster
 from tests.servers.nats import NatsServer
 from tests.servers.opensearch import opensearch
 from tests.servers.process import ServerProcess, server_folder
@@ -65,13 +65,8 @@ class World:
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     world = World()
-    for server in (world.nats, world.qdrant):
-        server.process.start()
-    world.cluster.start()
-    yield world
-    world.cluster.kill()
-    for server in (world.nats, world.qdrant):
-        server.process.kill()
+    with running_cluster(world.cluster, world.nats.process, world.qdrant.process):
+        yield world
 
 
 @pytest.fixture

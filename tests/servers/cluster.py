@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -136,3 +137,17 @@ class Cluster:
             lambda: health(ServerSettings(address=address)) == "SERVING",
             self.environment() | {"MEMORYD_GRPC_ADDRESS": address} | more,
         )
+
+
+@contextmanager
+def running_cluster(cluster: Cluster, *servers: ServerProcess) -> Iterator[None]:
+    """Start servers, then a cluster on them; kill all in the end, whatever of it did not start."""
+    try:
+        for server in servers:
+            server.start()
+        cluster.start()
+        yield
+    finally:
+        cluster.kill()
+        for server in servers:
+            server.kill()
