@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,8 @@ from memoryd.cli.calibration import choices_as_json, fitted, gather, place_of, s
 from memoryd.cli.local import Config
 from memoryd.cli.output import Json, err, out, print_json
 from memoryd.cli.progress import bar
+from memoryd.models.folder import PreparedModel
+from memoryd.models.progress import Progress
 from memoryd.models.spec import DEFAULT_MODEL, MODELS, Source, Variant, default_folder, find_spec
 
 app = typer.Typer(help="Embedding models.", no_args_is_help=True)
@@ -48,19 +51,15 @@ def prepare(
 ) -> None:
     """Make a model ready to use: fetch or unpack its weights, build it, verify it. Quick where it is there."""
     from memoryd.models.prepare import prepare as prepare_model  # noqa: PLC0415  (slow to load, and only needed here)
-    from memoryd.models.token_mean import has_mean  # noqa: PLC0415  (as above)
+    from memoryd.models.token_mean import has_mean, mean_in  # noqa: PLC0415  (as above)
 
     spec = find_spec(name)
     place = folder or default_folder(spec, variant)
     with bar(err) as report:
         prepared = prepare_model(spec, place, variant=variant, source=source, progress=report)
-        if variant is not Variant.TORCH and not has_mean(prepared):
-            from services.embedder.engines.onnx import OnnxEngine  # noqa: PLC0415  (as above)
-
-            report("measure its tokens", 0, 1)
-            OnnxEngine(prepared)  # it stores its mean token vector
-            report("measure its tokens", 1, 1)
-    manifest = prepared.manifest
+        manifest = prepared.manifest
+        if not has_mean(mean_in(place), manifest.dimensions):
+            _measure_tokens(prepared, variant, report)
     if as_json:
         print_json(
             {
@@ -73,6 +72,24 @@ def prepare(
         )
         return
     out.print(f"{manifest.name} ({manifest.variant}, from {manifest.source}) is ready in {place}", markup=False)
+
+
+def _measure_tokens(prepared: PreparedModel, variant: Variant, report: Progress) -> None:
+    """Load the model once, as that stores its mean token vector: later its folder may be read-only."""
+    report("measure its tokens", 0, 1)
+    if variant is not Variant.TORCH:
+        from services.embedder.engines.onnx import OnnxEngine  # noqa: PLC0415  (slow to load, and only needed here)
+
+        OnnxEngine(prepared)
+    elif importlib.util.find_spec("sentence_transformers"):  # without, whoever loads it measures them
+        from services.embedder.engines.sentence_transformers import SentenceTransformersEngine  # noqa: PLC0415
+        from services.embedder.settings import EmbedderSettings  # noqa: PLC0415  (as above)
+
+        name = prepared.manifest.name
+        SentenceTransformersEngine.load(
+            EmbedderSettings(engine="sentence-transformers", model=name, model_dir=prepared.folder)
+        )
+    report("measure its tokens", 1, 1)
 
 
 @app.command()

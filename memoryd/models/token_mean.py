@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.domain.sketches import SKETCH_VERSION
-from memoryd.models.folder import PreparedModel
+from memoryd.models.spec import models_folder
 from memoryd.models.tokenizer import ModelTokenizer
 from memoryd.ports import TextKind
 
@@ -28,15 +28,24 @@ _FILE = f"token-mean-{SKETCH_VERSION}.npy"
 _MAX_TOKENS = 12_000
 
 
-def has_mean(model: PreparedModel) -> bool:
-    """Whether a prepared model's mean is stored."""
-    return _read(model.folder / _FILE, model.manifest.dimensions) is not None
+def mean_in(folder: Path) -> Path:
+    """Name the file in a prepared model's folder."""
+    return folder / _FILE
 
 
-def stored_mean(model: PreparedModel, compute: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
-    """Read a prepared model's mean, shape (dimensions,), or compute and store it; a folder may be read-only."""
-    place = model.folder / _FILE
-    mean = _read(place, model.manifest.dimensions)
+def mean_of(fingerprint: str) -> Path:
+    """Name the file of a model that has no such folder: in the user's cache."""
+    return models_folder() / f"{fingerprint}.{_FILE}"
+
+
+def has_mean(place: Path, dimensions: int) -> bool:
+    """Whether a model's mean is stored there."""
+    return _read(place, dimensions) is not None
+
+
+def stored_mean(place: Path, dimensions: int, compute: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
+    """Read a model's mean, shape (dimensions,), or compute and store it; the folder may be read-only."""
+    mean = _read(place, dimensions)
     if mean is None:
         mean = compute()
         with suppress(OSError):
@@ -82,6 +91,7 @@ def _read(place: Path, dimensions: int) -> NDArray[np.float32] | None:
 
 def _write(place: Path, mean: NDArray[np.float32]) -> None:
     """Put the file in place in one step: a process that starts beside this one reads all of it or nothing."""
+    place.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=f".{_FILE}-", dir=place.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

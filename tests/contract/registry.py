@@ -15,6 +15,7 @@ from memoryd.adapters.embedded.text import TantivyTextStore
 from memoryd.adapters.embedded.vectors import EdgeVectorStore
 from memoryd.domain.names import Scope
 from memoryd.folder.rules import FolderRules
+from memoryd.models.spec import Variant
 from memoryd.ports import (
     FileLog,
     Generations,
@@ -36,6 +37,7 @@ from tests.servers.opensearch import open_text_store
 from tests.servers.qdrant import open_vector_store
 from tests.support.inner import grpc_embedder, grpc_indexing, grpc_searcher
 from tests.support.model import model_dir
+from tests.support.on_torch import on_torch
 
 T = TypeVar("T")
 
@@ -75,6 +77,7 @@ WORKSPACES: Mapping[
 EMBEDDERS: Mapping[str, Callable[[], AbstractAsyncContextManager[StreamingEmbedder]]] = {
     "onnx": lambda: open_embedder(EmbedderSettings(model_dir=model_dir())),
     "grpc": lambda: grpc_embedder(open_embedder(EmbedderSettings(model_dir=model_dir()))),
+    "sentence-transformers": lambda: open_embedder(on_torch(model_dir=model_dir(Variant.TORCH))),
 }
 # How services are reached, given what is to be reached.
 SEARCHERS: Mapping[str, Callable[[Searcher], AbstractAsyncContextManager[Searcher]]] = {

