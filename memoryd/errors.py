@@ -6,10 +6,12 @@ what to do now. `memoryd.server` maps them to gRPC status codes; nothing else do
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, NoReturn
 
 _SOONEST = 0.05  # seconds: nobody is told to come back at once to what is full
 _SHOWN = 80  # characters of a refused value that its message repeats
+_NAMED = 20  # names that a message lists
 
 
 MODEL_ABSENT = "MODEL_ABSENT"
@@ -137,6 +139,17 @@ class ConfigError(MemorydError):
 
 def refuse(field: str, value: object, rule: str) -> NoReturn:
     """Raise InvalidInputError for a field's value."""
-    shown = repr(value) if isinstance(value, str) else str(value)
-    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-    raise InvalidInputError(f"{field}: {shown} {rule}", field=field)
+    raise InvalidInputError(f"{field}: {shown(value)} {rule}", field=field)
+
+
+def shown(value: object) -> str:
+    """Give a refused value as its message repeats it: not all of it, where it is long."""
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Give the names that could have been meant, in order: not all of them, where there are many."""
+    known = sorted(names)
+    more = f", and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+    return f"{', '.join(known[:_NAMED])}{more}" if known else "none"

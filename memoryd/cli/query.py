@@ -104,8 +104,8 @@ def search(  # noqa: PLR0913  (one parameter an option)
 def get(
     path: Annotated[str, typer.Argument(help="Relative to the workspace, for example memory/2026-03-05.md.")],
     *,
-    start: Annotated[int, typer.Option("--from", help="First line, from 1.")] = 1,
-    lines: Annotated[int, typer.Option(help="How many lines at most.")] = 120,
+    start: Annotated[int, typer.Option("--from", min=1, help="First line, from 1.")] = 1,
+    lines: Annotated[int, typer.Option(min=1, help="How many lines at most.")] = 120,
     chat: Annotated[str, typer.Option(help="direct, group or channel.")] = "direct",
     workspace: Workspace = "",
     server: Server = None,
@@ -118,6 +118,9 @@ def get(
         return
     if reply.status == "not_found":
         err.print(f"there is no file {path}", style="yellow", markup=False)
+        return
+    if not reply.text:
+        err.print(f"{path} has {reply.total_lines} lines: nothing from line {start} on", style="yellow", markup=False)
         return
     out.out(reply.text, end="" if reply.text.endswith("\n") else "\n")
     if reply.next_from:

@@ -20,7 +20,7 @@ from memoryd.client.replies import (
     StatusReply,
     WorkspaceStatus,
 )
-from memoryd.errors import InvalidInputError
+from memoryd.errors import InvalidInputError, shown
 from memoryd.v1 import common_pb2, memory_pb2
 
 _Message = TypeVar("_Message", bound=Message)
@@ -55,11 +55,14 @@ def fill(message: _Message, **fields: object) -> _Message:
             else:
                 setattr(message, name, value)
         except (ValueError, TypeError) as error:
-            shown = f"{value!r:.80}"
-            raise InvalidInputError(
-                f"{name}: {shown} is of a wrong type, out of range or no valid Unicode", field=name
-            ) from error
+            raise InvalidInputError(f"{name}: {shown(value)} {_wrong(error)}", field=name) from error
     return message
+
+
+def _wrong(error: ValueError | TypeError) -> str:
+    if isinstance(error, UnicodeError):
+        return "is no valid Unicode"
+    return "is of a wrong type" if isinstance(error, TypeError) else "is out of range"
 
 
 def search_reply(response: memory_pb2.MemorySearchResponse) -> SearchReply:
@@ -95,6 +98,7 @@ def get_reply(response: memory_pb2.MemoryGetResponse) -> GetReply:
         next_from=response.next_from if response.HasField("next_from") else None,
         status=_name(response.status, READ_STATUS),
         file_hash=response.file_hash,
+        total_lines=response.total_lines,
     )
 
 

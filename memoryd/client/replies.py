@@ -88,7 +88,10 @@ class SyncReply:
 
 @dataclass(frozen=True, slots=True)
 class GetReply:
-    """The output of memory_get; `status` is "ok" or "not_found", `start` the contract's `from`."""
+    """The output of memory_get; `status` is "ok" or "not_found", `start` the contract's `from`.
+
+    `total_lines` is how many lines the file has.
+    """
 
     path: str
     text: str
@@ -98,6 +101,7 @@ class GetReply:
     next_from: int | None
     status: str
     file_hash: str
+    total_lines: int
 
 
 @dataclass(frozen=True, slots=True)

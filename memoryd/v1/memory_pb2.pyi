@@ -557,6 +557,7 @@ class MemoryGetResponse(_message.Message):
     NEXT_FROM_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
     FILE_HASH_FIELD_NUMBER: _builtins.int
+    TOTAL_LINES_FIELD_NUMBER: _builtins.int
     path: _builtins.str
     text: _builtins.str
     """The lines, each with its line end."""
@@ -569,6 +570,8 @@ class MemoryGetResponse(_message.Message):
     status: Global___MemoryGetResponse.ReadStatus.ValueType
     file_hash: _builtins.str
     """SHA-256 of the file's bytes, hex."""
+    total_lines: _builtins.int
+    """How many lines the file has: lines past them are no error, `text` is empty there."""
     def __init__(
         self,
         *,
@@ -579,10 +582,11 @@ class MemoryGetResponse(_message.Message):
         next_from: _builtins.int | None = ...,
         status: Global___MemoryGetResponse.ReadStatus.ValueType = ...,
         file_hash: _builtins.str = ...,
+        total_lines: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_next_from", b"_next_from", "next_from", b"next_from"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_from", b"_next_from", "file_hash", b"file_hash", "from", b"from", "lines", b"lines", "next_from", b"next_from", "path", b"path", "status", b"status", "text", b"text", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_from", b"_next_from", "file_hash", b"file_hash", "from", b"from", "lines", b"lines", "next_from", b"next_from", "path", b"path", "status", b"status", "text", b"text", "total_lines", b"total_lines", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__next_from: _TypeAlias = _typing.Literal["next_from"]  # noqa: Y015
     _WhichOneofArgType__next_from: _TypeAlias = _typing.Literal["_next_from", b"_next_from"]  # noqa: Y015

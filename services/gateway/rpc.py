@@ -111,6 +111,7 @@ def _get_response(content: Content) -> memory_pb2.MemoryGetResponse:
         next_from=content.excerpt.next_from,
         status=statuses.READ_STATUS_OK if content.found else statuses.READ_STATUS_NOT_FOUND,
         file_hash=content.hash,
+        total_lines=content.excerpt.of,
     )
     setattr(response, "from", content.first)
     return response

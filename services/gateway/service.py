@@ -101,7 +101,7 @@ class GatewayService:
                 refuse(field, number, "is out of range; it must be 1 or more")
         file = await self.workspace.read(scope, path)
         if file is None or (file.private and read.chat is not Chat.DIRECT):
-            return Content(path, read.first, Excerpt("", lines=0, truncated=False, next_from=None), hash="")
+            return Content(path, read.first, Excerpt("", lines=0, truncated=False, next_from=None, of=0), hash="")
         if read.expected_hash and read.expected_hash.lower() != file.hash:
             raise PreconditionFailedError(
                 f"{path} has changed: its hash is now {file.hash}; read it again and decide anew",

@@ -11,11 +11,11 @@ TEXTS = st.text(st.sampled_from("ab\r\n\x0b\x0c\x85\u2028"), max_size=40)
 @pytest.mark.parametrize(
     ("first", "limit", "expected"),
     [
-        pytest.param(1, 120, Excerpt("a\nb\r\nc\rd", 4, False, None), id="all"),
-        pytest.param(2, 2, Excerpt("b\r\nc\r", 2, True, 4), id="middle"),
-        pytest.param(3, 2, Excerpt("c\rd", 2, False, None), id="exactly-to-the-end"),
-        pytest.param(5, 1, Excerpt("", 0, False, None), id="past-the-end"),
-        pytest.param(4_000_000_000, 4_000_000_000, Excerpt("", 0, False, None), id="far-past-the-end"),
+        pytest.param(1, 120, Excerpt("a\nb\r\nc\rd", 4, False, None, 4), id="all"),
+        pytest.param(2, 2, Excerpt("b\r\nc\r", 2, True, 4, 4), id="middle"),
+        pytest.param(3, 2, Excerpt("c\rd", 2, False, None, 4), id="exactly-to-the-end"),
+        pytest.param(5, 1, Excerpt("", 0, False, None, 4), id="past-the-end"),
+        pytest.param(4_000_000_000, 4_000_000_000, Excerpt("", 0, False, None, 4), id="far-past-the-end"),
     ],
 )
 def test_takes_whole_lines(first: int, limit: int, expected: Excerpt) -> None:
@@ -24,20 +24,21 @@ def test_takes_whole_lines(first: int, limit: int, expected: Excerpt) -> None:
 
 def test_drops_whole_trailing_lines_that_do_not_fit() -> None:
     text = "x" * 6999 + "\n" + "y" * 4999 + "\n" + "z\n"
-    assert excerpt(text, 1, 120) == Excerpt(text[:12_000], 2, True, 3)
+    assert excerpt(text, 1, 120) == Excerpt(text[:12_000], 2, True, 3, 3)
 
 
 def test_an_overlong_line_further_down_is_left_for_the_next_call() -> None:
     text = "short\n" + "字" * 20_000 + "\nlast\n"
-    assert excerpt(text, 1, 120) == Excerpt("short\n", 1, True, 2)
-    assert excerpt(text, 2, 120) == Excerpt("字" * 12_000, 1, True, None)
-    assert excerpt(text, 3, 120) == Excerpt("last\n", 1, False, None)
+    assert excerpt(text, 1, 120) == Excerpt("short\n", 1, True, 2, 3)
+    assert excerpt(text, 2, 120) == Excerpt("字" * 12_000, 1, True, None, 3)
+    assert excerpt(text, 3, 120) == Excerpt("last\n", 1, False, None, 3)
 
 
 @given(TEXTS)
 def test_numbers_lines_as_the_chunker_does(text: str) -> None:
     lines = [excerpt(text, number, 1).text for number in range(1, len(split_lines(text)) + 2)]
     assert [line.rstrip("\r\n") for line in lines] == [*split_lines(text), ""]
+    assert excerpt(text, 1, 1).of == len(split_lines(text))
 
 
 @given(TEXTS, st.integers(1, 4))
