@@ -10,9 +10,10 @@ import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from memoryd.errors import ConfigError
+from memoryd.errors import ConfigError, InvalidInputError
 
 _NAME = "endpoint.json"
+_SCHEMES = {"https", "dns", "unix", "unix-abstract", "ipv4", "ipv6", "xds"}  # the first is ours, the others gRPC's
 _LOOPBACK = re.compile(r"(?:127\.[0-9.]+|localhost|\[::1\]):[0-9]+|unix:.+")
 
 
@@ -31,6 +32,17 @@ class Endpoint:
 def is_loopback(address: str) -> bool:
     """Whether an address, HOST:PORT or unix:PATH, is for this machine alone."""
     return _LOOPBACK.fullmatch(address) is not None
+
+
+def check_address(address: str) -> None:
+    """Refuse an address with a scheme that gRPC would take for a part of a name. Raises InvalidInputError."""
+    scheme, separator, rest = address.partition("://")
+    if separator and scheme not in _SCHEMES:
+        raise InvalidInputError(
+            f"address: {address!r} is no address of a server: leave the scheme out, {rest or 'HOST:PORT'} (with TLS: "
+            f"https://{rest or 'HOST:PORT'})",
+            field="address",
+        )
 
 
 def local_data_dir() -> Path:
@@ -76,9 +88,12 @@ def read_endpoint(data_dir: Path) -> Endpoint | None:
 def discover(address: str | None = None) -> Endpoint:
     """Find a server: the address given, else MEMORYD_SERVER's, else the local one's; the key is MEMORYD_KEY's.
 
-    The local server's key is used for no address but its own. Raises ConfigError that says what is missing.
+    The local server's key is used for no address but its own. Raises ConfigError that says what is missing,
+    InvalidInputError for what is no address.
     """
     address = address or os.environ.get("MEMORYD_SERVER")
+    if address:
+        check_address(address)
     key = os.environ.get("MEMORYD_KEY")
     if address and key:
         return Endpoint(address, key)

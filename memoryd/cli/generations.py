@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from memoryd.cli.local import Config, DataDir
 from memoryd.cli.output import Json, err, out, print_json
@@ -20,6 +20,9 @@ from memoryd.generations.admin import use as use_generation
 from memoryd.ports import Generations
 
 T = TypeVar("T")
+
+# Characters of an id: `use` and `drop` take it from a table, so it is never cut.
+_ID = 16
 
 app = typer.Typer(help="Generations of the index: one for each model.", no_args_is_help=True)
 
@@ -41,7 +44,9 @@ def list_all(*, data_dir: DataDir = None, config: Config = None, as_json: Json =
     if as_json:
         print_json([_fields(each) for each in found])
         return
-    table = Table("generation", "model", "state", "files", "pending", "chunks", "ready in")
+    table = Table(
+        Column("generation", no_wrap=True, min_width=_ID), "model", "state", "files", "pending", "chunks", "ready in"
+    )
     for each in found:
         progress = each.progress
         table.add_row(

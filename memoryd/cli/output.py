@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from memoryd.errors import (
+    ConfigError,
     InvalidInputError,
     MemorydError,
     PermissionDeniedError,
@@ -18,7 +19,10 @@ from memoryd.errors import (
     UnimplementedError,
 )
 
-out = Console(highlight=False, soft_wrap=True)
+# A pipe has no width: tables go into it whole, for what reads them there.
+_PIPE = 10_000
+
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _PIPE)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -28,6 +32,7 @@ Server = Annotated[
 ]
 
 _EXIT: dict[type, int] = {
+    ConfigError: 2,
     InvalidInputError: 2,
     UnimplementedError: 2,
     UnavailableError: 3,
@@ -35,7 +40,8 @@ _EXIT: dict[type, int] = {
     PermissionDeniedError: 4,
 }
 
-_REASONS = {"NO_SERVER": 3, "NO_KEY": 4}
+# What else may be behind an error of a kind: a setting that is right, but not now.
+_REASONS = {"NO_SERVER": 3, "NO_KEY": 4, "DATA_DIRECTORY_LOCKED": 1, "ADDRESS_UNUSABLE": 1}
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401  (whatever JSON can hold)

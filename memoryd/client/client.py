@@ -13,7 +13,7 @@ import grpc
 
 from memoryd.client import messages
 from memoryd.client.replies import GetReply, PartProbe, SearchReply, StatusReply, SyncReply
-from memoryd.endpoint import discover, is_loopback
+from memoryd.endpoint import check_address, discover, is_loopback
 from memoryd.errors import DeadlineExceededError, MemorydError, UnauthenticatedError, UnavailableError
 from memoryd.server.status import read_error, to_error
 from memoryd.server.tls import channel_credentials
@@ -68,7 +68,10 @@ class MemorydClient:
             key: an API key.
             timeout: deadline of each call, in seconds.
             ca: PEM file of the authorities that certify the server; default: those that gRPC trusts.
+
+        Raises InvalidInputError for what is no address, UnauthenticatedError for what is no key.
         """
+        check_address(address)
         self._address = address
         self._timeout = timeout
         key = key.strip()

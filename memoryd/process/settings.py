@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from memoryd.errors import ConfigError
+from memoryd.errors import ConfigError, listed
 from memoryd.logs import LogSettings
 from memoryd.metrics import MetricsSettings
 from memoryd.server.settings import ServerSettings
@@ -39,11 +42,46 @@ def read(kind: type[S]) -> S:
     try:
         return kind()
     except ValidationError as error:
-        prefix = _prefixes(kind).get(error.title, "MEMORYD_")
-        wrong = "; ".join(
-            f"{prefix}{'_'.join(map(str, problem['loc'])).upper()}: {problem['msg']}" for problem in error.errors()
-        )
-        raise ConfigError(f"the environment can't be used: {wrong}") from error
+        raise ConfigError(f"the environment can't be used: {wrong(error, kind)}") from error
+
+
+def wrong(error: ValidationError, kind: type[BaseSettings], *, in_file: bool = False) -> str:
+    """Name each setting that can't be used, by its variable or its place `in_file`, and say why, without its value."""
+    # A section that nothing is given of is read from its variables alone, and fails alone, under its own name.
+    section = _sections(kind).get(error.title, kind)
+    of_variable = not in_file or section is not kind
+    prefix = section.model_config.get("env_prefix", "") if of_variable else ""
+    told = []
+    for problem in error.errors():
+        name = ("_" if of_variable else ".").join(map(str, problem["loc"]))
+        told.append(f"{prefix}{name.upper() if of_variable else name or 'settings'}: {_reason(problem, section)}")
+    return "; ".join(told)
+
+
+def _reason(problem: ErrorDetails, kind: type[BaseModel]) -> str:
+    if problem["type"] != "extra_forbidden":
+        return problem["msg"]
+    *place, name = problem["loc"]
+    known = _within(kind, place).model_fields
+    near = difflib.get_close_matches(str(name), known, 1)
+    meant = f"did you mean {near[0]}?" if near else f"there are: {listed(known)}"
+    return f"there is no such setting; {meant}"
+
+
+def _within(kind: type[BaseModel], place: Sequence[int | str]) -> type[BaseModel]:
+    """Find the table at a place: numbers and names that are no fields are places in a list or a mapping of tables."""
+    for name in place:
+        field = kind.model_fields.get(str(name))
+        if field is not None:
+            kind = next(_models(field.annotation), kind)
+    return kind
+
+
+def _models(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)
 
 
 def shown(settings: BaseSettings) -> dict[str, Any]:
@@ -61,11 +99,11 @@ def _mask(value: object) -> object:
     return _CREDENTIALS.sub("***", value) if isinstance(value, str) else value
 
 
-def _prefixes(kind: type[BaseSettings]) -> dict[str, str]:
-    """The prefixes of the sections, by the names of their classes."""
+def _sections(kind: type[BaseSettings]) -> dict[str, type[BaseSettings]]:
+    """The sections, by the names of their classes."""
     sections = [field.annotation for field in kind.model_fields.values()]
     return {
-        section.__name__: section.model_config.get("env_prefix", "")
-        for section in (kind, *sections)
+        section.__name__: section
+        for section in sections
         if isinstance(section, type) and issubclass(section, BaseSettings)
     }

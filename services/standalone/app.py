@@ -17,7 +17,6 @@ from memoryd.adapters.embedded.manifest import SqliteManifest
 from memoryd.adapters.embedded.soundness import open_sound
 from memoryd.domain.files import Revision
 from memoryd.domain.generations import GenerationState, generation_id
-from memoryd.domain.queries import ModelInfo
 from memoryd.errors import DataError
 from memoryd.generations.admin import begin
 from memoryd.generations.embedders import CurrentEmbedder
@@ -29,6 +28,7 @@ from services.indexer.current import CurrentIndexing
 from services.indexer.generation import Failure
 from services.indexer.keeper import Keeper
 from services.search.current import CurrentSearch
+from services.standalone.folders import refuse_absent
 from services.standalone.generation import Opener, StandaloneGeneration
 from services.standalone.models import open_models
 from services.standalone.settings import StandaloneSettings
@@ -66,18 +66,20 @@ async def open_standalone(
         settings: see there.
         embedder: used instead of the one that the settings describe; the caller closes it.
 
-    Raises ConfigError (the directory is in use), DataError (damaged), ModelError (no model is prepared).
+    Raises ConfigError (the directory is in use, a folder never was there), DataError (damaged), ModelError (no model is
+    prepared).
     """
     async with AsyncExitStack() as stack:
         data = DataDirectory.open(settings.data_dir)
         stack.callback(data.close)
-        models = await stack.enter_async_context(open_models(settings.embedder, embedder))
         registry = await open_sound(data.registry, partial(SqliteGenerations.open, data.registry))
         stack.push_async_callback(registry.close)
-        known = await _newest(data, models.configured)
+        known = await _newest(data)
         open_log = partial(SqliteFileLog.open, data.filelog, known=known, lease=settings.indexer.lease)
         log = await open_sound(data.filelog, open_log)
         stack.push_async_callback(log.close)
+        await refuse_absent(settings.workspaces, await log.scopes())  # before the model: it takes its time
+        models = await stack.enter_async_context(open_models(settings.embedder, embedder))
         keys = await SqliteKeyStore.open(data.keys)
         stack.push_async_callback(keys.close)
 
@@ -125,10 +127,10 @@ async def open_standalone(
         yield Standalone(settings, log, registry, live, workspaces, indexer, search, gateway, keys, configured)
 
 
-async def _newest(data: DataDirectory, configured: ModelInfo) -> Revision | None:
+async def _newest(data: DataDirectory) -> Revision | None:
     """Find the newest revision that any generation's manifest holds: the file log must not give it again."""
     newest: Revision | None = None
-    for name in {*data.generations(), generation_id(configured)}:
+    for name in data.generations():
         with suppress(DataError):  # which is raised where this generation is opened
             manifest = await SqliteManifest.open(data.generation(name).manifest)
             await manifest.close()

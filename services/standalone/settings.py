@@ -15,6 +15,7 @@ from memoryd.endpoint import local_data_dir
 from memoryd.errors import ConfigError
 from memoryd.logs import LogSettings
 from memoryd.metrics import MetricsSettings
+from memoryd.process.settings import wrong
 from memoryd.server.settings import ServerSettings
 from services.embedder.settings import EmbedderSettings
 from services.gateway.settings import GatewaySettings
@@ -56,12 +57,9 @@ def load(config: Path | None = None, **arguments: Any) -> StandaloneSettings:  #
     try:
         return StandaloneSettings(**values)
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(map(str, problem['loc'])) or 'settings'}: {problem['msg']}" for problem in error.errors()
-        )
-        raise ConfigError(
-            f"the settings can't be used ({config or 'arguments and MEMORYD_ variables'}): {wrong}"
-        ) from error
+        where = config or "arguments and MEMORYD_ variables"
+        what = wrong(error, StandaloneSettings, in_file=True)
+        raise ConfigError(f"the settings can't be used ({where}): {what}") from error
 
 
 def _read(config: Path) -> dict[str, Any]:

@@ -116,7 +116,7 @@ Workspaces = Annotated[tuple[WorkspaceSettings, ...], AfterValidator(_distinct)]
 class WorkspaceServiceSettings(BaseSettings):
     """Each field is also an environment variable: MEMORYD_WORKSPACE_ and its name in upper case."""
 
-    model_config = SettingsConfigDict(env_prefix="MEMORYD_WORKSPACE_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="MEMORYD_WORKSPACE_", frozen=True)
 
     max_file_bytes: int = Field(
         default=_RULES.max_bytes, ge=1, description="A larger file is set aside and shown in the status."

@@ -73,7 +73,7 @@ async def test_index_once(tmp_path: Path) -> None:
     assert ended.code == 1
     assert "studio/photo.md: BINARY" in ended.err
     nothing = await command(data, "index")
-    assert (nothing.code, "name a folder" in nothing.err) == (1, True)
+    assert (nothing.code, "name a folder" in nothing.err) == (2, True)
 
 
 async def test_index_sessions_and_a_further_folder(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ async def test_purge_backup_and_restore(tmp_path: Path) -> None:
     assert json.loads((await command(data, "backup", copy, "--json")).out)["bytes"] == copy.stat().st_size
     assert (await command(restored, "restore", copy)).code == 0
     assert (restored / "filelog.db").is_file()
-    assert (await command(restored, "restore", copy)).code == 1
+    assert (await command(restored, "restore", copy)).code == 2
     assert (await command(data, "key", "create", "-w", "studio")).code == 0
     purged = await command(data, "purge", "--yes", "--json", MEMORYD_INDEXER_LEASE="1")
     receipt = json.loads(purged.out)

@@ -5,7 +5,7 @@ import pytest
 
 from memoryd.client import connect
 from memoryd.endpoint import Endpoint, discover, local_data_dir, read_endpoint, shell_prefix, write_endpoint
-from memoryd.errors import ConfigError
+from memoryd.errors import ConfigError, InvalidInputError
 from tests.support.gateway import Gateway
 from tests.support.gateway_server import gateway_server
 
@@ -96,3 +96,9 @@ async def test_connect_uses_what_was_found(local: Path) -> None:
         write_endpoint(local, Endpoint(server.address, "one-workspace"))
         async with connect() as client:
             assert (await client.status()).workspaces[0].workspace == "main"
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:7420", "grpc://memory.example:443"])
+def test_a_scheme_is_left_out_of_an_address(address: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"leave the scheme out, {address.partition('://')[2]} "):
+        discover(address)
