@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memoryd.domain.names import Scope
-from memoryd.errors import InvalidInputError, PermissionDeniedError, UnauthenticatedError
+from memoryd.errors import InvalidInputError, PermissionDeniedError, UnauthenticatedError, listed, shown
 from memoryd.ports import KeyStore, Principal
 
 
@@ -33,10 +33,13 @@ def resolve_scope(principal: Principal, workspace: str) -> Scope:
     if not workspace:
         if len(principal.workspaces) != 1:
             raise InvalidInputError(
-                f"workspace: empty, but the key covers {len(principal.workspaces)}; name one of them",
+                f"workspace: empty, but the key covers {len(principal.workspaces)}; name one of them: "
+                f"{listed(principal.workspaces)}",
                 field="workspace",
             )
         (workspace,) = principal.workspaces
     if workspace not in principal.workspaces:
-        raise PermissionDeniedError("workspace: the key does not cover the one named; use a key that does")
+        raise PermissionDeniedError(
+            f"workspace: the key does not cover {shown(workspace)}; it covers {listed(principal.workspaces)}"
+        )
     return Scope(principal.tenant, workspace)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from memoryd.adapters.embedded.datadir import DataDirectory
+from memoryd.adapters.embedded.filelog import logged_scopes
 from memoryd.adapters.embedded.keys import SqliteKeyStore
+from memoryd.domain.names import Scope
 from memoryd.endpoint import Endpoint, read_endpoint, write_endpoint
 from memoryd.errors import ConfigError
 from memoryd.ports import KeyStore
@@ -14,6 +18,22 @@ from services.standalone.settings import StandaloneSettings
 
 async def mint(data_dir: Path, tenant: str, workspaces: frozenset[str]) -> str:
     """Mint a key in a data directory, whether or not a server uses it now."""
+    async with _store(data_dir) as keys:
+        return await keys.create(tenant, workspaces)
+
+
+async def known_scopes(settings: StandaloneSettings) -> set[Scope]:
+    """Find the workspaces that are configured, were served last or have a file in the log."""
+    found = {workspace.scope for workspace in settings.workspaces}
+    last = read_endpoint(settings.data_dir)
+    async with _store(settings.data_dir) as keys:
+        if last and (principal := await keys.principal(last.key)):
+            found |= {Scope(principal.tenant, workspace) for workspace in principal.workspaces}
+    return found | set(await logged_scopes(settings.data_dir / "filelog.db"))
+
+
+@asynccontextmanager
+async def _store(data_dir: Path) -> AsyncIterator[SqliteKeyStore]:
     try:
         DataDirectory.open(data_dir).close()
     except ConfigError as error:
@@ -21,7 +41,7 @@ async def mint(data_dir: Path, tenant: str, workspaces: frozenset[str]) -> str:
             raise
     keys = await SqliteKeyStore.open(data_dir / "keys.db")
     try:
-        return await keys.create(tenant, workspaces)
+        yield keys
     finally:
         await keys.close()
 

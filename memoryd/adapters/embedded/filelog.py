@@ -184,3 +184,14 @@ class SqliteFileLog:
         self._forget_pending(_result)
         self._arrived.set()
         self._arrived = asyncio.Event()
+
+
+async def logged_scopes(path: Path) -> Sequence[Scope]:
+    """List the workspaces of a log that another process may use now: its leases stay. None where there is no log."""
+    if not await asyncio.to_thread(path.exists):
+        return []
+    database = await Database.open(path, tables.SCHEMA)
+    try:
+        return await database.run(tables.scopes)
+    finally:
+        await database.close()

@@ -131,7 +131,7 @@ class NatsFileLog:
     async def scopes(self) -> Sequence[Scope]:
         """List the workspaces that have a file in the log."""
         await self._ready()
-        return sorted({names.scope_of(key) for key in await self._bucket.keys(names.EVERY_FILE)})
+        return await _scopes(self._bucket)
 
     async def subscribe(self, consumer: str) -> None:
         """Create a durable consumer that begins with the last state of every file; nothing where it exists."""
@@ -218,3 +218,13 @@ class NatsFileLog:
         revision = Revision(self._leases.epoch, sequence)
         self._newest = max(self._newest or revision, revision)
         return revision
+
+
+async def logged_scopes(connection: NatsConnection, prefix: str) -> Sequence[Scope]:
+    """List the workspaces of a log, for who does not use it otherwise. None where there is no log yet."""
+    bucket = Bucket(connection, names.token("bucket", f"{prefix}-files"))
+    return await _scopes(bucket) if await bucket.exists() else []
+
+
+async def _scopes(bucket: Bucket) -> Sequence[Scope]:
+    return sorted({names.scope_of(key) for key in await bucket.keys(names.EVERY_FILE)})
