@@ -8,8 +8,8 @@ from enum import IntEnum
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from mdit_py_plugins.front_matter import front_matter_plugin
 
+from memoryd.domain.markdown.blocks import parse_blocks
 from memoryd.domain.markdown.lines import is_blank
 
 # A block's kind shows in the first characters of its line, and inline text is not parsed: the rest only costs time.
@@ -21,6 +21,7 @@ _INTRODUCED = frozenset(
     {"bullet_list_open", "ordered_list_open", "blockquote_open", "table_open", "fence", "code_block"}
 )
 _BLOCKS = _INTRODUCED | {"paragraph_open", "heading_open", "list_item_open", "html_block", "hr"}
+_READ = _BLOCKS | {"front_matter"}
 
 
 class Strength(IntEnum):
@@ -75,16 +76,6 @@ class Structure:
     warning: str = ""
 
 
-def _parser(*, front_matter: bool) -> MarkdownIt:
-    parser = MarkdownIt("commonmark").enable("table")
-    # Without `reference`, link definitions are paragraphs: they are text of the file like any other.
-    parser.disable(["reference"])
-    parser.core.ruler.enableOnly(["normalize", "block"])
-    return parser.use(front_matter_plugin) if front_matter else parser
-
-
-_PLAIN = _parser(front_matter=False)
-_WITH_FRONT_MATTER = _parser(front_matter=True)
 _INLINE = MarkdownIt("commonmark")
 
 
@@ -97,12 +88,13 @@ def parse(lines: Sequence[str], *, front_matter: bool) -> Structure:
         return _unparsed(lines, f"more than {_MAX_LINES} lines: cut at blank lines, headings are not used")
     # The plugin takes any first line that begins with dashes, such as a forwarded mail's.
     front_matter = front_matter and bool(lines) and len(lines[0]) < _LINE_CHARS and not lines[0].strip("-").strip()
-    parser = _WITH_FRONT_MATTER if front_matter else _PLAIN
+    reader = _Reader(lines)
+    text = "\n".join(line[:_LINE_CHARS] for line in lines)
     try:
-        tokens = parser.parse("\n".join(line[:_LINE_CHARS] for line in lines))
+        parse_blocks(text, reader.take, kinds=_READ, front_matter=front_matter)
     except Exception:  # noqa: BLE001  (whatever a parser of foreign text raises, the file must stay searchable)
         return _unparsed(lines, "the Markdown parser failed: cut at blank lines, headings are not used")
-    return _Reader(lines).read(tokens)
+    return reader.structure()
 
 
 def _unparsed(lines: Sequence[str], warning: str) -> Structure:
@@ -126,9 +118,10 @@ class _Reader:
         self.headings: list[Heading] = []
         self.breaks: list[int] = []
         self.front_matter = 0
+        self.introducing: int | None = None  # the level of a paragraph before, if it ends with a colon
 
-    def read(self, tokens: Sequence[Token]) -> Structure:
-        introducing: int | None = None  # the level of a paragraph before, if it ends with a colon
+    def take(self, tokens: Sequence[Token]) -> None:
+        """Read the tokens of whole blocks."""
         for number, token in enumerate(tokens):
             if token.map is None or token.map[0] >= len(self.lines):
                 continue
@@ -137,13 +130,16 @@ class _Reader:
                 self.front_matter = end
             elif token.type in _BLOCKS:
                 self._raise(start, max(Strength.BLOCK - token.level, Strength.NESTED_BLOCK))
-                if token.type in _INTRODUCED and token.level == introducing:
+                if token.type in _INTRODUCED and token.level == self.introducing:
                     self.glued[start] = Strength.INTRODUCED
                 colon = self.lines[end - 1].rstrip().endswith((":", "："))
-                introducing = token.level if token.type == "paragraph_open" and colon else None
+                self.introducing = token.level if token.type == "paragraph_open" and colon else None
                 self._inside(token, start, end)
                 if token.type == "heading_open" and token.level == 0:
                     self._open_section(token, tokens[number + 1].content)
+
+    def structure(self) -> Structure:
+        """Give what was found in all that was read."""
         self._glue()
         for line, strength in self.glued.items():
             self.strengths[line] = strength

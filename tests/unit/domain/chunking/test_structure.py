@@ -144,8 +144,7 @@ def test_a_failing_parser_costs_the_structure_only(monkeypatch: pytest.MonkeyPat
     def fail(*_: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr(structure._WITH_FRONT_MATTER.block, "parse", fail)  # noqa: SLF001  (no input is known to fail)
-    monkeypatch.setattr(structure._PLAIN.block, "parse", fail)  # noqa: SLF001  (as above)
+    monkeypatch.setattr(structure, "parse_blocks", fail)  # no input is known to fail
 
     chunked = chunk("# A\n\ntext\n")
 
