@@ -288,7 +288,9 @@ class MemorySearchResponse(_message.Message):
     """The state of the workspace's index that answered: opaque, equal if and only if nothing changed in between."""
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___SearchResult]:
-        """Best first. The first k of a longer list are the results of max_results = k."""
+        """Best first. The first k of a longer list are the results of max_results = k. No two have the same lines: of the
+        parts of a long line the best is shown.
+        """
 
     @_builtins.property
     def model(self) -> _common_pb2.Model:

@@ -34,6 +34,7 @@ CUT_SHORT = "CUT_SHORT"
 """Reason of a stage that took only a part: the beginning of a query, or the first of very many candidates."""
 
 _OF_DAYS = 20  # chunks
+_SPREADS = 3  # further searches of a leg, at most, where long lines crowd out others
 _Search = Callable[[Filter, int], Awaitable[Sequence[Hit]]]
 
 
@@ -228,8 +229,10 @@ class Legs:
             if not all(math.isfinite(hit.score) for hit in hits):
                 raise UnavailableError("the store answered with scores that are no numbers")
             kept = visible.filter(hits)
+            if len(hits) < limit and len(kept) <= depth:
+                return kept
             if len(hits) < limit or len(kept) >= MAX_RESULTS:
-                return kept[:depth]
+                return await self._spread(search, where, visible, kept[:depth])
             if limit > depth and where.ids is None:
                 ids = await asyncio.to_thread(lambda: visible.ids)
                 if len(ids) <= self._settings.max_listed:
@@ -239,6 +242,25 @@ class Legs:
                 note(f"the visible ones among the best {limit} candidates")
                 return kept[:depth]
             limit *= 4
+
+    async def _spread(self, search: _Search, where: Filter, visible: Visible, kept: list[Hit]) -> list[Hit]:
+        """Where parts of a few long lines are all that was found, look for chunks of other lines, too.
+
+        A line is one result, however many parts it was cut into.
+        """
+        depth = self._settings.depth
+        for _ in range(_SPREADS):
+            places = visible.places(kept)
+            if len(places) >= MAX_RESULTS:
+                break
+            ids = await asyncio.to_thread(visible.elsewhere, places)
+            if not 0 < len(ids) <= self._settings.max_listed:
+                break
+            hits = await search(replace(where, ids=ids), depth)
+            kept += visible.filter(hits)
+            if len(hits) < depth:
+                break
+        return kept
 
 
 def _crowded(stages: Stages, stage: Stage, instead: str) -> None:

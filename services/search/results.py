@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from memoryd.domain.citations import citation
@@ -9,6 +10,15 @@ from memoryd.domain.queries import SearchResult
 from memoryd.domain.scores import Scored
 from memoryd.domain.snippets import snippet
 from memoryd.domain.text import analyze
+
+
+def once(scored: Sequence[Scored]) -> list[Scored]:
+    """Keep the first of those with the very same lines: parts of one long line would be cited alike."""
+    first: dict[tuple[str, int, int], Scored] = {}
+    for item in scored:
+        listed = item.candidate.listed
+        first.setdefault((item.candidate.chunk.key.path, listed.start_line, listed.end_line), item)
+    return list(first.values())
 
 
 def result(scored: Scored, terms: AbstractSet[str], *, cited: bool, explain: bool) -> SearchResult:

@@ -36,7 +36,7 @@ from services.search.embeddings import CachingEmbedder
 from services.search.legs import Ask, Found, Legs
 from services.search.outlines import Outlines
 from services.search.rerank import Reranker
-from services.search.results import result
+from services.search.results import once, result
 from services.search.scoring import Scorings
 from services.search.settings import SearchSettings
 from services.search.stages import Stages
@@ -132,7 +132,7 @@ class SearchService:
         scored = raise_days(raise_phrases(scored, quoted_phrases(query.text)), notes.days)
         scored = self._decayed(scored, query, stages)
         kept = [item for item in scored if item.score >= query.min_score]
-        kept = await self._withhold(scope, kept, query, stages)
+        kept = once(await self._withhold(scope, kept, query, stages))
         kept = (await self._diverse(kept, query, stages))[: query.max_results]
         cited = query.citations is CitationMode.ON or (
             query.citations is CitationMode.AUTO and query.chat is Chat.DIRECT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +14,9 @@ from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Listed, Outline, WorkspaceView
 from memoryd.domain.queries import Chat, SearchQuery
 from memoryd.ports import Filter, Hit
+
+Place = tuple[str, int, int]
+"""A path, and a chunk's first and last line in it."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,21 @@ class Visible:
     def allows(self, outline: Outline, chunk: Chunk) -> bool:
         """Whether the query may see a chunk: flags come from the outline, and the date of one without its own."""
         return self._shows(outline) and self._within(chunk.date or outline.date)
+
+    def places(self, hits: Iterable[Hit]) -> frozenset[Place]:
+        """Name the lines that visible hits are of: the parts of one long line are one place."""
+        found = ((hit.chunk.key.path, self.place(hit.chunk)) for hit in hits)
+        return frozenset((path, place[1].start_line, place[1].end_line) for path, place in found if place)
+
+    def elsewhere(self, places: Set[Place]) -> frozenset[str]:
+        """All chunks of `ids` that are of other lines."""
+        taken = {
+            listed.id
+            for path in {path for path, _, _ in places}
+            for listed in self.view.outlines[path].chunks
+            if (path, listed.start_line, listed.end_line) in places
+        }
+        return self.ids - taken
 
     def filter(self, hits: Iterable[Hit]) -> list[Hit]:
         """Keep the hits that may be returned, in their order."""

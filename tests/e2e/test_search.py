@@ -50,6 +50,18 @@ async def test_a_snippet_is_text_of_the_cited_lines(example: Deployment) -> None
     assert lines.file_hash == result.file_hash
 
 
+async def test_the_parts_of_a_long_line_are_cited_once(running: Deployment, folder: Path) -> None:
+    (folder / "log.md").write_text(" ".join(f"Ferry {number} leaves the harbour at dawn." for number in range(400)))
+    for number in range(9):
+        (folder / f"note-{number}.md").write_text(f"The harbour master wrote note {number}.\n")
+    await running.synced()
+    await running.settled()
+    (status,) = (await running.client.status()).workspaces
+    assert status.chunks > 20  # the log's line is many of them
+    results = (await running.search("ferry harbour", max_results=10, min_score=0.0)).results
+    assert len({result.citation for result in results}) == len(results) == 10
+
+
 async def test_an_edit_is_found_and_a_deletion_is_gone(running: Deployment, folder: Path) -> None:
     note = folder / "memory" / "2026-05-01.md"
     note.parent.mkdir()

@@ -86,7 +86,15 @@ class World:
             settings=SearchSettings(),
         )
 
-    async def put(self, path: str, *texts: str, listed: bool = True, sequence: int = 1, **flags: Any) -> None:
+    async def put(
+        self,
+        path: str,
+        *texts: str,
+        listed: bool = True,
+        one_line: bool = False,
+        sequence: int = 1,
+        **flags: Any,
+    ) -> None:
         key, revision = FileKey(SCOPE, path), Revision(1, sequence)
         chunks = []
         for number, text in enumerate(texts):
@@ -99,7 +107,8 @@ class World:
         await self.vectors.store.upsert([EmbeddedChunk(chunk, vector_of(chunk.text)) for chunk in chunks])
         await self.texts.store.upsert(chunks)
         if listed:
-            places = tuple(Listed(chunk.id, "i", 0, line, line) for line, chunk in enumerate(chunks, 1))
+            lines = [1] * len(chunks) if one_line else range(1, len(chunks) + 1)
+            places = tuple(Listed(chunk.id, "i", 0, line, line) for line, chunk in zip(lines, chunks, strict=True))
             current = await self.manifest.outline(key)
             outline = Outline(key, revision, "hash", places, entry=current.entry if current else 0, **flags)
             await self.manifest.commit(outline)
