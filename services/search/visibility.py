@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -57,7 +58,7 @@ class Visible:
         found = ((hit.chunk.key.path, self.place(hit.chunk)) for hit in hits)
         return frozenset((path, place[1].start_line, place[1].end_line) for path, place in found if place)
 
-    def elsewhere(self, places: Set[Place]) -> frozenset[str]:
+    def elsewhere(self, places: AbstractSet[Place]) -> frozenset[str]:
         """All chunks of `ids` that are of other lines."""
         taken = {
             listed.id
