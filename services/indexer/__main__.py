@@ -21,6 +21,7 @@ from memoryd.server.lifecycle import Server
 from services.indexer.current import CurrentIndexing
 from services.indexer.generation import Failure, IndexedGeneration, indexed
 from services.indexer.keeper import Keeper
+from services.indexer.kin import Kin
 from services.indexer.rpc import SERVICE, add_to
 from services.indexer.service import Indexer
 from services.indexer.settings import GenerationSettings, IndexerSettings
@@ -47,22 +48,24 @@ async def serve(settings: Settings) -> None:
             partial(NatsKeyStore.open, engines.connection, settings.namespace, replicas=settings.nats.replicas),
         )
         workspace = NatsWorkspace(engines.connection, settings.namespace, engines.log)
-        failure = Failure()
+        failure, kin = Failure(), Kin()
 
         @asynccontextmanager
         async def at_work(generation: Generation) -> AsyncIterator[IndexedGeneration]:
             async with engines.open(generation) as parts:
-                indexer = Indexer(
-                    log=engines.log,
-                    manifest=parts.manifest,
-                    vectors=parts.vectors,
-                    texts=parts.texts,
-                    embedder=parts.embedder,
-                    settings=settings.indexer.model_copy(update={"consumer": parts.consumer}),
-                    workspace=workspace,
-                )
-                async with indexed(parts, indexer, failure, settings.grpc.drain) as generation_at_work:
-                    yield generation_at_work
+                with kin.member(parts) as others:
+                    indexer = Indexer(
+                        log=engines.log,
+                        manifest=parts.manifest,
+                        vectors=parts.vectors,
+                        texts=parts.texts,
+                        embedder=parts.embedder,
+                        settings=settings.indexer.model_copy(update={"consumer": parts.consumer}),
+                        workspace=workspace,
+                        others=others,
+                    )
+                    async with indexed(parts, indexer, failure, settings.grpc.drain) as generation_at_work:
+                        yield generation_at_work
 
         live = Live(engines.registry, at_work)
         await engines.start(live, stack)

@@ -32,6 +32,7 @@ from memoryd.ports import (
 )
 from services.indexer.compose import Composer
 from services.indexer.embed import EmbedStage
+from services.indexer.kin import Others
 from services.indexer.metrics import IndexerMetrics, default_metrics
 from services.indexer.pipeline import Pipeline
 from services.indexer.prepare import Preparer
@@ -73,6 +74,7 @@ class Indexer(Maintenance):
         metrics: None for those of the process.
         throttle: leaves time to others; None for none.
         forget: drops what is kept in memory of a workspace's texts when they are purged, beside what is kept here.
+        others: tells further stores in which vectors of texts may be found.
         clock: monotonic seconds.
     """
 
@@ -90,6 +92,7 @@ class Indexer(Maintenance):
         metrics: IndexerMetrics | None = None,
         throttle: Throttle | None = None,
         forget: Callable[[Scope], None] | None = None,
+        others: Others = tuple,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log, self._manifest, self._vectors, self._texts = log, manifest, vectors, texts
@@ -115,7 +118,7 @@ class Indexer(Maintenance):
             generation=settings.consumer.rpartition("-")[2],
             clock=clock,
         )
-        self._vectorizer = Vectorizer(vectors, embedder, settings, self._metrics)
+        self._vectorizer = Vectorizer(vectors, embedder, settings, self._metrics, others)
         self.purger = Purger(
             log=log,
             manifest=manifest,

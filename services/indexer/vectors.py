@@ -6,13 +6,15 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 from memoryd.domain.chunks import Chunk
-from memoryd.errors import ResourceExhaustedError
+from memoryd.errors import MemorydError, ResourceExhaustedError
 from memoryd.ports import Embedder, Embedding, Embeddings, Lane, TextKind, VectorStore
 from services.indexer.failures import backoff
 from services.indexer.jobs import VectorKey, Vectors, vector_key
+from services.indexer.kin import Others
 from services.indexer.metrics import IndexerMetrics
 from services.indexer.settings import IndexerSettings
 
@@ -28,9 +30,15 @@ class Vectorizer:
     """The vectors of one generation; embeds only what nothing knows."""
 
     def __init__(
-        self, store: VectorStore, embedder: Embedder, settings: IndexerSettings, metrics: IndexerMetrics
+        self,
+        store: VectorStore,
+        embedder: Embedder,
+        settings: IndexerSettings,
+        metrics: IndexerMetrics,
+        others: Others,
     ) -> None:
         self._store, self._embedder, self._settings, self._metrics = store, embedder, settings, metrics
+        self._others = others
         self._recent: OrderedDict[VectorKey, Embedding] = OrderedDict()
         self._tokens_per_second = 0.0
 
@@ -50,17 +58,27 @@ class Vectorizer:
         return {key: self._recent[key] for key in keys if key in self._recent}
 
     async def find(self, chunks: Sequence[Chunk]) -> Vectors:
-        """Find vectors that exist: of texts embedded a moment ago, or in the store, of the same tenant."""
+        """Find vectors that exist: of texts embedded a moment ago, or in a store, of the same tenant.
+
+        In the generation's own store, then in those of other generations that make the same of a text.
+        """
         found = self.recent(chunks)
+        await self._look(self._store, chunks, found)
+        for store in self._others():
+            with suppress(MemorydError, TimeoutError):  # it would only have saved work
+                await self._look(store, chunks, found)
+        return found
+
+    async def _look(self, store: VectorStore, chunks: Sequence[Chunk], found: Vectors) -> None:
+        """Add what a store has of that which is not yet found."""
         wanted: dict[str, list[str]] = {}
         for tenant, text_hash in dict.fromkeys(map(vector_key, chunks)):
             if (tenant, text_hash) not in found:
                 wanted.setdefault(tenant, []).append(text_hash)
         async with asyncio.timeout(self._settings.store_timeout):
             for tenant, hashes in wanted.items():
-                stored = await self._store.embeddings(tenant, hashes)
+                stored = await store.embeddings(tenant, hashes)
                 found.update({(tenant, text_hash): each for text_hash, each in stored.items()})
-        return found
 
     async def embed(self, chunks: Sequence[Chunk], timeout: float) -> Vectors:
         """Embed chunks in one call a tenant, equal texts once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
@@ -20,6 +20,7 @@ from memoryd.domain.names import Scope
 from memoryd.generations.parts import Parts
 from memoryd.ports import ChunkStore, Workspace
 from services.indexer.generation import Failure, IndexedGeneration, indexed
+from services.indexer.kin import Kin
 from services.indexer.service import Indexer
 from services.search.service import SearchService
 from services.standalone.models import Models
@@ -49,6 +50,7 @@ class Opener:
         workspace: compares the folders with the file log.
         scopes: the workspaces.
         failure: told of an indexer that fails.
+        kin: the open ones.
     """
 
     settings: StandaloneSettings
@@ -58,6 +60,7 @@ class Opener:
     workspace: Workspace
     scopes: Sequence[Scope]
     failure: Failure
+    kin: Kin = field(default_factory=Kin)
 
     @asynccontextmanager
     async def open(self, generation: Generation) -> AsyncIterator[StandaloneGeneration]:
@@ -99,6 +102,7 @@ class Opener:
                 settings=settings.indexer.model_copy(update={"consumer": consumer}),
                 workspace=self.workspace,
                 forget=search.forget,
+                others=stack.enter_context(self.kin.member(parts)),
             )
             running = await stack.enter_async_context(indexed(parts, indexer, self.failure, settings.grpc.drain))
             yield StandaloneGeneration(parts, running, search)

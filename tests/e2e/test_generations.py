@@ -40,11 +40,12 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 class Held(Embedder):
-    """A model that indexes nothing before it is let go; queries are answered."""
+    """A model that indexes nothing before it is let go, and counts what it indexes; queries are answered."""
 
     def __init__(self, model: Embedder) -> None:
         self._model = model
         self.let_go = asyncio.Event()
+        self.indexed = 0
 
     async def info(self) -> ModelInfo:
         return await self._model.info()
@@ -64,6 +65,7 @@ class Held(Embedder):
     ) -> Embeddings:
         if lane is Lane.BULK:
             await self.let_go.wait()
+            self.indexed += len(texts)
         return await self._model.embed(texts, kind=kind, lane=lane, timeout=timeout, sketches=sketches, tenant=tenant)
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
@@ -293,6 +295,23 @@ async def test_another_chunker_is_another_generation_of_the_same_model(
         await eventually(lambda: listed(standalone), [(SMALL, "ready", False), (SMALL, "ready", True)])
         assert standalone.parts.generation.id == standalone.configured
         assert await found(standalone, "kiln") == (SMALL, "kiln.md")
+
+
+@pytest.mark.parametrize(("part", "embedded"), [("chunker", 0), ("analyzer", 0), ("sketch", len(NOTES))])
+async def test_texts_that_another_generation_of_the_model_holds_are_not_embedded_again(
+    tmp_path: Path, folder: Path, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch, part: str, embedded: int
+) -> None:
+    write(folder, NOTES)
+    await index(settings(tmp_path, folder, models[SMALL]), SMALL)
+    monkeypatch.setattr("memoryd.domain.generations.VERSIONS", {**VERSIONS, part: "the next one"})
+    async with open_embedder(EmbedderSettings(model_dir=models[SMALL])) as model:
+        small = Held(model)
+        small.let_go.set()
+        async with open_standalone(settings(tmp_path, folder, models[SMALL]), embedder=small) as standalone:
+            await eventually(lambda: listed(standalone), [(SMALL, "ready", False), (SMALL, "ready", True)])
+            assert await found(standalone, "kiln") == (SMALL, "kiln.md")
+            (status,) = (await standalone.gateway.status([ROD])).workspaces
+            assert (status.index.chunks, small.indexed) == (len(NOTES), embedded)
 
 
 async def retired(standalone: Standalone, model: str) -> bool:
