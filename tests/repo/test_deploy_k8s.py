@@ -1,3 +1,4 @@
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from memoryd.server.lifecycle import LIVENESS
 from memoryd.server.settings import ServerSettings
 from tests.repo.deployment import containers, manifests, of_kind, our_service, pods, settings_of, variables
 
-RENDERED = ("base", "overlays/dev", "overlays/production", "examples/agent")
+RENDERED = ("base", "overlays/dev", "overlays/production", "examples/agent", "examples/model-change")
 SCALING = ("embedder", "gateway", "indexer", "search")
 SECRETS = {
     "nats-url": "nats://user:secret@nats:4222",
@@ -146,6 +147,37 @@ def test_production_encrypts_and_inner_services_want_certificates() -> None:
         assert values["MEMORYD_GRPC_TLS_CERT"]
         assert values["MEMORYD_SERVICE_CA"]
         assert ("MEMORYD_GRPC_TLS_CLIENT_CA" in values) == (name != "gateway")
+
+
+def test_the_next_embedder_is_the_embedder_under_another_name() -> None:
+    production, changing = manifests("overlays/production"), manifests("examples/model-change")
+
+    def named(name: str) -> dict[str, Any]:
+        found = [each for each in changing if each["metadata"]["name"] == name]
+        renamed = json.loads(json.dumps(found).replace("next-embedder", "embedder").replace("0-other-model", "0"))
+        return {each["kind"]: each for each in renamed}
+
+    one, other = named("embedder"), named("next-embedder")
+    for each in (one, other):  # what an overlay replicates
+        each["HorizontalPodAutoscaler"]["spec"].update({"minReplicas": 0, "maxReplicas": 0})
+    # The gateway asks the first one alone.
+    (rule,) = other["NetworkPolicy"]["spec"]["ingress"]
+    rule["from"][0]["podSelector"]["matchExpressions"][0]["values"].append("gateway")
+    for kind in one.keys() | other.keys():
+        assert in_order(one[kind]) == in_order(other[kind]), kind
+    for name in ("indexer", "search"):
+        values = environment(changing, name)
+        assert values.pop("MEMORYD_CLIENT_NEXT_EMBEDDER") == "next-embedder:7420"
+        assert values == environment(production, name)
+
+
+def in_order(value: Any) -> Any:
+    """Sort the lists of objects in an object, such as variables and volumes: their order says nothing here."""
+    if isinstance(value, dict):
+        return {name: in_order(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return sorted(map(in_order, value), key=repr) if all(isinstance(each, dict) for each in value) else value
+    return value
 
 
 @pytest.mark.parametrize("folder", RENDERED)
