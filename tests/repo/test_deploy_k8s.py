@@ -171,7 +171,7 @@ def test_the_next_embedder_is_the_embedder_under_another_name() -> None:
         assert values == environment(production, name)
 
 
-def in_order(value: Any) -> Any:
+def in_order(value: object) -> object:
     """Sort the lists of objects in an object, such as variables and volumes: their order says nothing here."""
     if isinstance(value, dict):
         return {name: in_order(each) for name, each in value.items()}
