@@ -11,11 +11,12 @@ from typing import Self, TypeVar
 
 import grpc
 
+from memoryd import tracing
 from memoryd.client import messages
 from memoryd.client.replies import GetReply, PartProbe, SearchReply, StatusReply, SyncReply
 from memoryd.endpoint import check_address, discover, is_loopback
 from memoryd.errors import DeadlineExceededError, MemorydError, UnauthenticatedError, UnavailableError
-from memoryd.server.status import read_error, to_error
+from memoryd.server.status import method_name, read_error, to_error
 from memoryd.server.tls import channel_credentials
 from memoryd.v1 import memory_pb2, memory_pb2_grpc
 
@@ -210,10 +211,13 @@ class MemorydClient:
         request: _Request,
         timeout: float | None = None,
     ) -> _Response:
-        try:
-            return await method(request, timeout=timeout or self._timeout, metadata=self._metadata)
-        except grpc.aio.AioRpcError as error:
-            raise self._translate(error) from error
+        with tracing.from_program("grpc", method_name(method)) as span:
+            metadata = (*self._metadata, *span.metadata)
+            try:
+                return await method(request, timeout=timeout or self._timeout, metadata=metadata)
+            except grpc.aio.AioRpcError as error:
+                span.answered(error.code().value[0])
+                raise self._translate(error) from error
 
     def _translate(self, error: grpc.aio.AioRpcError) -> MemorydError:
         code = error.code()

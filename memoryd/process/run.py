@@ -16,21 +16,23 @@ from memoryd.metrics import exposed
 from memoryd.process.settings import ProcessSettings, read, shown
 from memoryd.process.variables import warn_of_mistyped
 from memoryd.server.lifecycle import until_signal
+from memoryd.tracing import exported
 
 S = TypeVar("S", bound=ProcessSettings)
 
 _log = structlog.get_logger(__name__)
 
 
-def run(kind: type[S], body: Callable[[S], Coroutine[Any, Any, None]]) -> None:
-    """Run a process until SIGTERM or SIGINT: exit status 0. An error of ours is one line and exit status 1."""
+def run(name: str, kind: type[S], body: Callable[[S], Coroutine[Any, Any, None]]) -> None:
+    """Run a service's process until SIGTERM or SIGINT: exit status 0; an error of ours is one line, and status 1."""
     try:
         settings = read(kind)
         configure(settings.log)
         warn_of_mistyped(kind)
         gc.freeze()  # what is imported stays: the collector need not look at it again and again
         _log.info("starting", settings=shown(settings))
-        asyncio.run(_until_signal(settings, body))
+        with exported(name):
+            asyncio.run(_until_signal(settings, body))
     except MemorydError as error:
         sys.exit(f"memoryd: {error}")
 

@@ -15,6 +15,7 @@ from google.rpc import code_pb2, status_pb2
 from grpc_status import rpc_status
 from prometheus_client import Counter, Gauge, Histogram
 
+from memoryd import tracing
 from memoryd.errors import DeadlineExceededError, InvalidInputError, MemorydError, ResourceExhaustedError
 from memoryd.ports import Principal
 from memoryd.server import calls
@@ -117,13 +118,17 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         if asked is None:
             asked = default or self._settings.default_timeout
         timeout = min(asked, longest or self._settings.max_timeout)
-        call = calls.begin(method, _metadata(context).get(REQUEST_ID, ""), timeout)
-        with structlog.contextvars.bound_contextvars(request_id=call.request_id):
+        metadata = _metadata(context)
+        call = calls.begin(method, metadata.get(REQUEST_ID, ""), timeout)
+        with (
+            structlog.contextvars.bound_contextvars(request_id=call.request_id),
+            tracing.serving("grpc", method, metadata, request_id=call.request_id) as span,
+        ):
             try:
                 async with self._slot(), asyncio.timeout(call.left):
                     response = await answer(call)
             except asyncio.CancelledError:
-                _record(call, "CANCELLED" if call.left else "DEADLINE_EXCEEDED")
+                _record(call, "CANCELLED" if call.left else "DEADLINE_EXCEEDED", span)
                 raise
             except Exception as error:  # noqa: BLE001  (the boundary: whatever happened becomes a status)
                 status = to_status(error, call.request_id)
@@ -131,9 +136,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 if code == "INTERNAL":
                     _log.exception("call_failed", method=method)
                 call.facts["reason"] = error.reason if isinstance(error, MemorydError) else type(error).__name__
-                _record(call, code)
+                _record(call, code, span)
                 await _abort(context, status, call.request_id)
-            _record(call, "OK")
+            _record(call, "OK", span)
             return response
 
     @asynccontextmanager
@@ -195,8 +200,12 @@ def _parse(deserialize: Callable[[bytes], object], raw: bytes, method: str) -> o
         raise InvalidInputError(f"the request is not a message of {method}; use the published proto files") from error
 
 
-def _record(call: calls.Call, code: str) -> None:
+def _record(call: calls.Call, code: str, span: tracing.Span) -> None:
     seconds = time.monotonic() - call.began
     CALLS.labels(call.method, code).inc()
     CALL_SECONDS.labels(call.method, code).observe(seconds)
+    span.answered(code_pb2.Code.Value(code))
+    span.note(**call.facts)  # what the log says, and no more
+    if reason := call.facts.get("reason"):
+        span.failed(str(reason))
     _log.info("call", method=call.method, code=code, ms=round(seconds * 1000, 1), **call.facts)

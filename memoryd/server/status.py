@@ -91,6 +91,12 @@ def read_error(error: AioRpcError) -> errors.MemorydError | None:
     return sent
 
 
+def method_name(method: object) -> str:
+    """Name the method that a stub's attribute calls. gRPC has no public way to ask; spans alone are named by it."""
+    name = getattr(method, "_method", b"unknown")
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
 def _pack(detail: Message) -> any_pb2.Any:
     packed = any_pb2.Any()
     packed.Pack(detail)

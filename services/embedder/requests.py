@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd import tracing
 from services.embedder.sketching import Sketch, Sketched
 
 TokenIds = Sequence[int]
@@ -37,6 +38,7 @@ class Request:
             sketch: makes of each text's token vectors what is kept of them; None where they are not wanted.
         """
         self.sketch = sketch
+        self.span = tracing.here()
         self.sketches: list[Sketched | None] = [None] * len(ids)
         self.texts = [Text(self, index, each) for index, each in enumerate(ids)]
         self.tenant = tenant

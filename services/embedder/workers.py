@@ -11,6 +11,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
+from memoryd import tracing
 from memoryd.errors import InvalidInputError, UnavailableError
 from services.embedder.engines.engine import Batched
 from services.embedder.lane import Lane
@@ -90,7 +91,6 @@ class Workers:
     def _run(self) -> None:
         while (batch := self._lane.take()) is not None:
             try:
-                self._observe_queue(batch)
                 self._embed(batch)
             except BaseException as error:  # noqa: BLE001  (the thread must live on, and the callers get an answer)
                 _log.exception("embedder worker failed", lane=self._lane.name)
@@ -99,15 +99,21 @@ class Workers:
 
     def _embed(self, batch: list[Text]) -> None:
         """Run a batch; where it fails, halves of it, down to the text that is to blame."""
+        began = time.monotonic()
         try:
             vectors, sketches = self._encode(batch)
         except BaseException as error:  # noqa: BLE001  (as in _run)
             self._metrics.batch_failures.labels(self._lane.name).inc()
             _log.warning("batch failed", lane=self._lane.name, texts=len(batch), error=repr(error))
+            self._observe(batch, began, failed=type(error).__name__)
             self._find_cause(batch, error)
             return
+        ended = time.monotonic()
         for text, vector, sketch in zip(batch, vectors, sketches, strict=True):
             text.request.put(text.index, vector, sketch)
+        # After the answers: nobody waits for what is counted.
+        self._count(batch, ended - began)
+        self._observe(batch, began)
 
     def _find_cause(self, batch: list[Text], error: BaseException) -> None:
         """Tell a text that the model fails on from an engine that fails on everything."""
@@ -136,7 +142,6 @@ class Workers:
 
     def _encode(self, batch: Sequence[Text]) -> tuple[NDArray[np.float32], list[Sketched | None]]:
         ids = [text.ids for text in batch]
-        began = time.perf_counter()
         sketches: list[Sketched | None] = [None] * len(batch)
         encode_tokens: EncodeTokens | None = getattr(self._engine, "encode_tokens", None)  # a cross-encoder has none
         if encode_tokens and any(text.request.sketch for text in batch):
@@ -144,13 +149,6 @@ class Workers:
             sketches = [_sketch(text, rows) for text, rows in zip(batch, by_token, strict=True)]
         else:
             vectors = self._engine.encode(ids)
-        lane, tokens, seconds = self._lane.name, sum(map(len, ids)), time.perf_counter() - began
-        self._lane.pace.note(tokens, seconds)
-        self._metrics.batch_seconds.labels(lane).observe(seconds)
-        self._metrics.batch_tokens.labels(lane).observe(tokens)
-        self._metrics.texts.labels(lane).inc(len(ids))
-        self._metrics.tokens.labels(lane).inc(tokens)
-        self._metrics.padding.labels(lane).inc(len(ids) * max(map(len, ids)) - tokens)
         if not np.isfinite(vectors).all():
             raise ValueError("the model gave values that are not finite")
         return vectors, sketches
@@ -161,15 +159,43 @@ class Workers:
         failed.__cause__ = error
         return failed
 
-    def _observe_queue(self, batch: Sequence[Text]) -> None:
-        now = time.monotonic()
-        for request in {text.request for text in batch}:
-            self._observe_once(request, now)
+    def _count(self, batch: Sequence[Text], seconds: float) -> None:
+        lane, (tokens, padding) = self._lane.name, _size(batch)
+        self._lane.pace.note(tokens, seconds)
+        self._metrics.batch_seconds.labels(lane).observe(seconds)
+        self._metrics.batch_tokens.labels(lane).observe(tokens)
+        self._metrics.texts.labels(lane).inc(len(batch))
+        self._metrics.tokens.labels(lane).inc(tokens)
+        self._metrics.padding.labels(lane).inc(padding)
+
+    def _observe(self, batch: Sequence[Text], began: float, *, failed: str = "") -> None:
+        """Tell how long the calls in a batch had waited, and add its span to their traces."""
+        requests = list(dict.fromkeys(text.request for text in batch))
+        for request in requests:
+            self._observe_once(request, began)
+        tokens, padding = _size(batch)
+        tracing.batch(
+            "embedder.batch",
+            [request.span for request in requests],
+            time.monotonic() - began,
+            failed=failed,
+            lane=self._lane.name,
+            texts=len(batch),
+            tokens=tokens,
+            padding=padding,
+            queue_seconds=max(began - request.created for request in requests),
+        )
 
     def _observe_once(self, request: Request, now: float) -> None:
         if request.first_batch is None:
             request.first_batch = now
             self._metrics.queue_seconds.labels(self._lane.name).observe(now - request.created)
+
+
+def _size(batch: Sequence[Text]) -> tuple[int, int]:
+    """Count a batch's tokens, and the padding beside them."""
+    lengths = [len(text.ids) for text in batch]
+    return sum(lengths), len(lengths) * max(lengths) - sum(lengths)
 
 
 def _niceness() -> int:

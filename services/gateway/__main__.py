@@ -75,4 +75,4 @@ async def serve(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    run(Settings, serve)
+    run("gateway", Settings, serve)

@@ -89,4 +89,4 @@ async def serve(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    run(Settings, serve)
+    run("indexer", Settings, serve)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from memoryd import tracing
 from memoryd.domain.chunking import Chunked
 from memoryd.domain.chunks import Chunk
 from memoryd.domain.files import FileKey, LoggedFile
@@ -125,11 +126,13 @@ class Group:
         slices: in the order in which they were taken.
         vectors: those known so far.
         tokens: estimate of what is to be embedded.
+        span: of its way through the stages.
     """
 
     slices: list[Slice] = field(default_factory=list)
     vectors: Vectors = field(default_factory=dict)
     tokens: int = 0
+    span: tracing.Span | None = None
 
     @property
     def live(self) -> list[Slice]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 
+from memoryd import tracing
 from services.indexer.compose import Composer
 from services.indexer.embed import EmbedStage
 from services.indexer.jobs import Group
@@ -64,6 +66,9 @@ class Pipeline:
                 self._settler.failed("fetch", error)
                 failures, group = failures + 1, Group()
             if group.live:
+                group.span = tracing.open_span(
+                    "indexer.group", files=len(group.jobs), chunks=len(group.chunks), tokens=group.tokens
+                )
                 await self._composed.put(group)
             else:
                 self._room.release()
@@ -80,10 +85,18 @@ class Pipeline:
     async def _writing(self) -> None:
         while (group := await self._embedded.get()) is not None:
             await self._do("write", self._write.run, group)
+            if group.span:
+                group.span.end()
 
     async def _do(self, name: str, stage: Callable[[Group], Awaitable[None]], group: Group) -> None:
-        with self._metrics.seconds.labels(name).time(), self._throttle.working():
+        with (
+            self._metrics.seconds.labels(name).time(),
+            self._throttle.working(),
+            group.span.within() if group.span else nullcontext(),
+            tracing.span(f"indexer.{name}", files=len(group.jobs)) as span,
+        ):
             try:
                 await stage(group)
             except Exception as error:  # noqa: BLE001  (a stage ends jobs itself; a fault of its own ends no pipeline)
+                span.failed(type(error).__name__)
                 await self._settler.retry(group.jobs, error, name)

@@ -58,4 +58,4 @@ async def serve(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    run(Settings, serve)
+    run("search", Settings, serve)

@@ -10,6 +10,7 @@ from typing import TypeVar
 import structlog
 from prometheus_client import Counter, Histogram
 
+from memoryd import tracing
 from memoryd.breaker import OPEN, Breaker
 from memoryd.domain.queries import Degraded, Stage
 from memoryd.errors import MODEL_ABSENT, DataError, DeadlineExceededError, MemorydError, UnavailableError
@@ -63,7 +64,18 @@ class Stages:
         Its `breaker` is told how the dependency fared. What the dependency refuses, for its own good reasons, is an
         answer; so is no time at all.
         """
-        budget = self.left * share
+        with tracing.span(f"search.{stage.value}") as span:
+            return await self._run(stage, work, self.left * share, instead, breaker, span)
+
+    async def _run(
+        self,
+        stage: Stage,
+        work: Callable[[float], Awaitable[T]],
+        budget: float,
+        instead: str,
+        breaker: Breaker | None,
+        span: tracing.Span,
+    ) -> T | None:
         began = time.monotonic()
         fared: Callable[[Breaker], None] = Breaker.failed
         try:
@@ -74,15 +86,19 @@ class Stages:
             fared = Breaker.succeeded
         except (TimeoutError, DeadlineExceededError):
             fared = Breaker.failed if budget >= self._patience else _unknown
+            span.failed("DEADLINE_EXCEEDED")
             self.note(stage, "DEADLINE_EXCEEDED", f"no answer within {budget * 1000:.0f} ms", instead)
         except (DataError, UnavailableError) as error:
             fared = _unavailable(stage, error)
+            span.failed(error.reason)
             self.note(stage, error.reason, f"what the {stage.value} stage needs is unavailable", instead)
         except MemorydError as error:
             fared = Breaker.succeeded
+            span.failed(error.reason)
             self.note(stage, error.reason, str(error), instead)
         except Exception:  # noqa: BLE001  (a fault in one stage must not take the others' results away)
             _log.exception("search_stage_failed", stage=stage.value)
+            span.failed("INTERNAL")
             self.note(stage, "INTERNAL", "an internal error, see the server's log", instead)
         except asyncio.CancelledError:
             fared = _unknown
@@ -90,13 +106,17 @@ class Stages:
         else:
             return done
         finally:
-            self.add(stage, time.monotonic() - began)
+            self._add(stage, time.monotonic() - began)
             if breaker:
                 fared(breaker)
         return None
 
     def add(self, stage: Stage, seconds: float) -> None:
-        """Add to a stage's time."""
+        """Add to a stage's time what has just been done without `run`."""
+        tracing.past(f"search.{stage.value}", seconds)
+        self._add(stage, seconds)
+
+    def _add(self, stage: Stage, seconds: float) -> None:
         self.timings[stage] = self.timings.get(stage, 0.0) + seconds * 1000
         _SECONDS[stage].observe(seconds)
 

@@ -20,6 +20,7 @@ from memoryd.metrics import exposed
 from memoryd.process.variables import warn_of_mistyped
 from memoryd.server.credentials import ServiceCredentialSettings, service_authenticator
 from memoryd.server.lifecycle import Server, until_signal
+from memoryd.tracing import exported
 from services.gateway.rpc import add_to
 from services.indexer.rpc import add_to as add_indexer
 from services.standalone.app import Standalone, open_standalone
@@ -34,18 +35,19 @@ async def serve(settings: StandaloneSettings, console: Console) -> None:
     """Serve until SIGTERM or SIGINT, then drain and close. What is indexed so far is searchable at once."""
     configure(settings.log)
     warn_of_mistyped(StandaloneSettings)
-    async with until_signal(), exposed(settings.metrics), open_standalone(settings) as standalone:
-        server = Server(settings.grpc)
-        add_to(server, standalone.gateway, standalone.keys)
-        operator = secrets.token_urlsafe(32)
-        credentials = ServiceCredentialSettings(tokens=(SecretStr(operator),))
-        add_indexer(server, standalone.indexer, service_authenticator(settings.grpc, credentials))
-        async with server:
-            await leave_endpoint(settings, standalone.keys, server.address, operator)
-            async with asyncio.TaskGroup() as group:
-                group.create_task(server.serve())
-                group.create_task(standalone.indexer.closed())
-                group.create_task(_announce(standalone, server.address, console))
+    with exported("standalone"):
+        async with until_signal(), exposed(settings.metrics), open_standalone(settings) as standalone:
+            server = Server(settings.grpc)
+            add_to(server, standalone.gateway, standalone.keys)
+            operator = secrets.token_urlsafe(32)
+            credentials = ServiceCredentialSettings(tokens=(SecretStr(operator),))
+            add_indexer(server, standalone.indexer, service_authenticator(settings.grpc, credentials))
+            async with server:
+                await leave_endpoint(settings, standalone.keys, server.address, operator)
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(server.serve())
+                    group.create_task(standalone.indexer.closed())
+                    group.create_task(_announce(standalone, server.address, console))
 
 
 async def _announce(standalone: Standalone, address: str, console: Console) -> None:

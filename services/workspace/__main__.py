@@ -60,4 +60,4 @@ async def serve(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    run(Settings, serve)
+    run("workspace", Settings, serve)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from opentelemetry.sdk import environment_variables
 from pydantic_settings import BaseSettings
 
 from tests.repo.checkout import ROOT
@@ -19,6 +20,7 @@ from tests.repo.checkout import ROOT
 PROCESSES = ("embedder", "gateway", "indexer", "search", "workspace")
 # Read without a settings class: memoryd/endpoint.py and memoryd/models/spec.py.
 PLAIN = {"MEMORYD_DATA_DIR", "MEMORYD_KEY", "MEMORYD_MODEL_DIR", "MEMORYD_SERVER"}
+_STANDARD = frozenset(name for name in vars(environment_variables) if name.startswith("OTEL_"))
 
 
 def settings_of(service: str) -> type[BaseSettings]:
@@ -29,8 +31,8 @@ def settings_of(service: str) -> type[BaseSettings]:
 
 @functools.cache
 def variables(service: str) -> frozenset[str]:
-    """List the environment variables that the settings of a service's process read."""
-    return frozenset(_variables(settings_of(service)))
+    """List the environment variables that a service's process reads: its settings, and OpenTelemetry's own."""
+    return frozenset(_variables(settings_of(service))) | _STANDARD
 
 
 def _variables(settings: type[BaseSettings]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import grpc
 import structlog
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
+from memoryd import tracing
 from memoryd.adapters.grpc.settings import ClientSettings, Name
 from memoryd.errors import (
     DeadlineExceededError,
@@ -22,7 +23,7 @@ from memoryd.errors import (
 )
 from memoryd.server import calls
 from memoryd.server.credentials import ServiceCredentialSettings
-from memoryd.server.status import REQUEST_ID, read_error
+from memoryd.server.status import REQUEST_ID, method_name, read_error
 
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
@@ -69,8 +70,8 @@ class Remote:
 
         Raises the error that the service raised, UnavailableError, DeadlineExceededError.
         """
-        with self._answering():
-            return await method(request, timeout=self._left(timeout), metadata=self._call_metadata())
+        with self._answering(method) as known:
+            return await method(request, timeout=self._left(timeout), metadata=known)
 
     async def collect(
         self,
@@ -79,8 +80,8 @@ class Remote:
         timeout: float | None = None,
     ) -> list[_Response]:
         """Call a method that answers in parts, and wait for all; see `call`."""
-        with self._answering():
-            responses = method(request, timeout=self._left(timeout), metadata=self._call_metadata())
+        with self._answering(method) as known:
+            responses = method(request, timeout=self._left(timeout), metadata=known)
             return [response async for response in responses]
 
     async def exchange(
@@ -90,9 +91,9 @@ class Remote:
         patience: float,
     ) -> AsyncGenerator[_Response]:
         """Call a method that takes a stream and answers with one; `patience`: seconds between two answers at most."""
-        with self._answering():
+        with self._answering(method) as known:
             timeout = self._left(math.inf) if calls.find() else None
-            responses = method(requests, timeout=timeout, metadata=self._call_metadata())
+            responses = method(requests, timeout=timeout, metadata=known)
             try:
                 while True:
                     try:
@@ -124,18 +125,23 @@ class Remote:
             raise DeadlineExceededError(f"the deadline had passed before {self.where} was asked")
         return left
 
-    def _call_metadata(self) -> tuple[tuple[str, str], ...]:
-        call = calls.find()
-        return (*self._metadata, (REQUEST_ID, call.request_id)) if call else self._metadata
-
     @contextmanager
-    def _answering(self) -> Iterator[None]:
-        try:
-            yield
-        except grpc.aio.AioRpcError as error:
-            translated = self._translate(error)
-            self._note(error, answered=not isinstance(translated, UnavailableError | DeadlineExceededError))
-            raise translated from error
+    def _answering(self, method: object) -> Iterator[tuple[tuple[str, str], ...]]:
+        """Make a call in the block, with the metadata that it is given."""
+        call = calls.find()
+        with tracing.calling("grpc", method_name(method)) as span:
+            known = (*self._metadata, *span.metadata)
+            if call:
+                known = (*known, (REQUEST_ID, call.request_id))
+                span.note(request_id=call.request_id)
+            try:
+                yield known
+            except grpc.aio.AioRpcError as error:
+                translated = self._translate(error)
+                span.answered(error.code().value[0])
+                self._note(error, answered=not isinstance(translated, UnavailableError | DeadlineExceededError))
+                raise translated from error
+            span.answered(0)
         self._note(None, answered=True)
 
     def _translate(self, error: grpc.aio.AioRpcError) -> MemorydError:

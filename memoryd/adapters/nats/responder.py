@@ -13,6 +13,7 @@ import structlog
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from memoryd import tracing
 from memoryd.adapters.nats.connection import NatsConnection
 from memoryd.adapters.nats.names import workspace_subject
 from memoryd.domain.names import Scope
@@ -38,7 +39,7 @@ class Responder:
             for scope in scopes:
                 for call, work in (("problem", self._problem), ("sync", self._sync)):
                     subject = workspace_subject(prefix, scope, call)
-                    answer = self._answering(scope, work)
+                    answer = self._answering(scope, call, work)
                     # of several processes that have the folder, one answers
                     subscription = await self._connection.client.subscribe(subject, queue="workspace", cb=answer)
                     self._subscriptions.append(subscription)
@@ -55,22 +56,23 @@ class Responder:
         await asyncio.gather(*self._running, return_exceptions=True)
 
     def _answering(
-        self, scope: Scope, work: Callable[[Scope, float], Awaitable[dict[str, Any]]]
+        self, scope: Scope, call: str, work: Callable[[Scope, float], Awaitable[dict[str, Any]]]
     ) -> Callable[[Msg], Awaitable[None]]:
         async def begin(request: Msg) -> None:
             # Not here: the client calls for one message at a time, and a look must not wait for a long comparison.
             full = len(self._running) >= _MOST
-            task = asyncio.create_task(self._answer(scope, _refuse if full else work, request))
+            task = asyncio.create_task(self._answer(scope, call, _refuse if full else work, request))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
         return begin
 
     async def _answer(
-        self, scope: Scope, work: Callable[[Scope, float], Awaitable[dict[str, Any]]], request: Msg
+        self, scope: Scope, call: str, work: Callable[[Scope, float], Awaitable[dict[str, Any]]], request: Msg
     ) -> None:
         try:
-            answer = await work(scope, float(orjson.loads(request.data)["timeout"]))
+            with tracing.serving("nats", f"workspace/{call}", request.headers or {}):
+                answer = await work(scope, float(orjson.loads(request.data)["timeout"]))
         except MemorydError as error:
             answer = _failure(error)
         except Exception:  # noqa: BLE001  (whatever it was, who asked must not wait in vain)

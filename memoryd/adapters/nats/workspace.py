@@ -8,6 +8,7 @@ from typing import Any
 import nats.errors
 import orjson
 
+from memoryd import tracing
 from memoryd.adapters.nats.connection import NatsConnection
 from memoryd.adapters.nats.filelog import NatsFileLog
 from memoryd.adapters.nats.names import workspace_subject
@@ -75,12 +76,18 @@ class NatsWorkspace:
 
     async def _ask(self, scope: Scope, call: str, timeout: float) -> Mapping[str, Any]:
         subject = workspace_subject(self._prefix, scope, call)
+        with tracing.calling("nats", f"workspace/{call}") as span:
+            return await self._request(scope, subject, timeout, dict(span.metadata))
+
+    async def _request(self, scope: Scope, subject: str, timeout: float, headers: dict[str, str]) -> Mapping[str, Any]:
         request = orjson.dumps({"timeout": timeout})
         losses = self._connection.losses
         try:
             async with self._connection.answering(timeout):
                 try:
-                    reply = await self._connection.client.request(subject, request, timeout=timeout)
+                    reply = await self._connection.client.request(
+                        subject, request, timeout=timeout, headers=headers or None
+                    )
                 except nats.errors.NoRespondersError as error:
                     raise NobodyAnswersError from error
         except UnavailableError as error:

@@ -1,0 +1,1 @@
+"""What is recorded of a request, and where it goes."""
