@@ -92,6 +92,12 @@ class Recorded:
         propagate.inject(carrier, trace.set_span_in_context(self._span))
         return tuple(carrier.items())
 
+    @property
+    def logged(self) -> Mapping[str, str]:
+        """Name its trace, as a collector does."""
+        context = self._span.get_span_context()
+        return {"trace_id": trace.format_trace_id(context.trace_id)} if context.trace_flags.sampled else {}
+
     def note(self, **attributes: object) -> None:
         """Add attributes."""
         self._span.set_attributes(_named(attributes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # imported only where spans are recorded
@@ -17,6 +18,11 @@ Attribute = str | bool | int | float
 
 class Span(Protocol):
     """Work that takes time."""
+
+    @property
+    def logged(self) -> Mapping[str, str]:
+        """What leads from a log line to it: `trace_id`; nothing where it is not recorded."""
+        ...
 
     def note(self, **attributes: object) -> None:
         """Add attributes, named `memoryd.…`; what is no text and no number is left out."""
@@ -54,6 +60,7 @@ class Where(Protocol):
 
 class _Nothing:
     metadata: tuple[tuple[str, str], ...] = ()
+    logged: Mapping[str, str] = MappingProxyType({})
 
     def note(self, **attributes: object) -> None:
         pass

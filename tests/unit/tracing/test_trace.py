@@ -9,6 +9,7 @@ from typing import cast
 
 import grpc
 import pytest
+import structlog
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -28,7 +29,7 @@ from services.embedder.settings import EmbedderSettings
 from services.search.rpc import add_to as add_search
 from services.search.service import SearchService
 from services.search.settings import SearchSettings
-from tests.support.echo import METHOD, echo_server, serving
+from tests.support.echo import METHOD, call, echo_server, serving
 from tests.support.engine import FakeEngine
 from tests.support.eventually import eventually
 from tests.support.fakes import MemoryFileLog, MemoryManifest, MemoryTextStore, MemoryVectorStore
@@ -203,6 +204,21 @@ async def test_each_group_of_files_is_a_span_with_its_stages() -> None:
     assert group.attributes is not None
     assert (group.attributes["memoryd.files"], group.attributes["memoryd.chunks"]) == (1, 1)
     assert SECRET not in spans.text()
+
+
+async def test_log_lines_name_the_trace() -> None:
+    bound: list[dict[str, object]] = []
+
+    async def look(request: bytes, context: object) -> bytes:
+        bound.append(structlog.contextvars.get_contextvars())
+        return request
+
+    async with serving(echo_server(look)) as channel:
+        await call(channel)
+        with spans_kept() as spans:
+            await call(channel)
+    assert "trace_id" not in bound[0]
+    assert bound[1]["trace_id"] == f"{spans.one(METHOD[1:]).context.trace_id:032x}"
 
 
 async def test_a_program_s_own_traces_go_on_through_its_client() -> None:
