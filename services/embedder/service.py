@@ -39,6 +39,8 @@ _OUTCOMES = {
 _CLOSING = "the embedder is shutting down"
 _BYTES_A_TOKEN = 4  # roughly, in English and in Chinese
 _JOIN_SECONDS = 10.0
+# Bytes that are tokenised on the event loop: a thread costs more than they do.
+_AT_ONCE = 512
 
 
 class EmbedderService(Streaming):
@@ -181,9 +183,7 @@ class EmbedderService(Streaming):
         request = None
         try:
             async with asyncio.timeout(timeout):
-                ids = await asyncio.get_running_loop().run_in_executor(
-                    self._tokenising[Lane(queue.name)], self._engine.tokenizer.ids, texts, kind
-                )
+                ids = await self._ids(texts, kind, Lane(queue.name), estimate)
                 self._check_window(ids)
                 request = Request(ids, self._engine.info.dimensions, deadline, sketch=sketch, tenant=tenant)
                 queue.put(request)
@@ -201,6 +201,12 @@ class EmbedderService(Streaming):
                 request.abandon()
                 queue.remove(request)
             queue.release(reserved)
+
+    async def _ids(self, texts: Sequence[str], kind: TextKind, lane: Lane, size: int) -> Sequence[TokenIds]:
+        if size <= _AT_ONCE:
+            return self._engine.tokenizer.ids(texts, kind)
+        executor = self._tokenising[lane]
+        return await asyncio.get_running_loop().run_in_executor(executor, self._engine.tokenizer.ids, texts, kind)
 
     def _check_window(self, ids: Sequence[TokenIds]) -> None:
         window = self._engine.info.window
