@@ -14,7 +14,7 @@ else
 fi
 
 mkdir -p build/k8s
-for folder in base overlays/dev overlays/production examples/agent examples/model-change; do
+for folder in base overlays/dev overlays/production examples/agent examples/model-change examples/traces; do
     output=build/k8s/$(basename "$folder").yaml
     $render "deploy/k8s/$folder" >"$output"
     .venv/bin/kubernetes-validate --strict --quiet -k 1.33 "$output"

@@ -11,7 +11,7 @@ from memoryd.server.lifecycle import LIVENESS
 from memoryd.server.settings import ServerSettings
 from tests.repo.deployment import containers, manifests, of_kind, our_service, pods, settings_of, variables
 
-RENDERED = ("base", "overlays/dev", "overlays/production", "examples/agent", "examples/model-change")
+RENDERED = ("base", "overlays/dev", "overlays/production", "examples/agent", "examples/model-change", "examples/traces")
 SCALING = ("embedder", "gateway", "indexer", "search")
 SECRETS = {
     "nats-url": "nats://user:secret@nats:4222",
