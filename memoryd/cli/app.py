@@ -20,6 +20,7 @@ from memoryd.cli.purge import purge
 from memoryd.cli.query import get, search, status, sync
 from memoryd.errors import MemorydError
 from memoryd.logs import LogSettings, configure
+from memoryd.process.variables import warn_of_mistyped
 
 app = typer.Typer(
     name="memoryd",
@@ -28,6 +29,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+# They warn of their settings' variables, too, once they have read them.
+_WITH_SETTINGS = {"serve", "index"}
+
 for command in (serve, search, get, status, sync, index, doctor, purge, backup, restore):
     app.command()(command)
 app.command(name="eval")(evaluate)
@@ -44,6 +48,7 @@ def _show_version(wanted: bool) -> None:  # noqa: FBT001  (typer passes the opti
 
 @app.callback()
 def _configure(
+    context: typer.Context,
     *,
     _: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
@@ -52,6 +57,8 @@ def _configure(
     """The memory backend that AI agents share: hybrid retrieval over their Markdown."""
     # `serve` configures its own; all other commands print results, and only what went wrong beside them.
     configure(LogSettings(level="warning"))
+    if context.invoked_subcommand not in _WITH_SETTINGS:
+        warn_of_mistyped()
 
 
 def main() -> None:

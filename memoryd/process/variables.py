@@ -9,6 +9,19 @@ from collections.abc import Iterator, Mapping
 import structlog
 from pydantic_settings import BaseSettings
 
+PLAIN = frozenset(
+    {
+        "MEMORYD_CA",
+        "MEMORYD_CLIENT_INDEXER",
+        "MEMORYD_DATA_DIR",
+        "MEMORYD_KEY",
+        "MEMORYD_MODEL_DIR",
+        "MEMORYD_NATS_URL",
+        "MEMORYD_SERVER",
+    }
+)
+"""Variables that the command line and the client read by themselves."""
+
 # How like a known name an unknown one must be to be taken for it (`difflib`'s ratio).
 _LIKE = 0.9
 
@@ -26,12 +39,12 @@ def known_variables(kind: type[BaseSettings]) -> Iterator[str]:
             yield f"{prefix}{name}".upper()
 
 
-def mistyped(kind: type[BaseSettings], environ: Mapping[str, str]) -> dict[str, str]:
-    """Find variables that look like ones of the class but are not: each with the known name nearest to it.
+def mistyped(environ: Mapping[str, str], *kinds: type[BaseSettings]) -> dict[str, str]:
+    """Find variables that look like ones of the classes, or plain ones, but are not: each with the known name nearest.
 
     Variables of other services are none: processes of one deployment may share one environment.
     """
-    known = set(known_variables(kind))
+    known = PLAIN.union(*map(known_variables, kinds))
     found = {}
     for name in sorted(set(environ) - known):
         if name.startswith("MEMORYD_") and (near := difflib.get_close_matches(name, known, 1, _LIKE)):
@@ -39,7 +52,7 @@ def mistyped(kind: type[BaseSettings], environ: Mapping[str, str]) -> dict[str, 
     return found
 
 
-def warn_of_mistyped(kind: type[BaseSettings]) -> None:
+def warn_of_mistyped(*kinds: type[BaseSettings]) -> None:
     """Log a warning for each mistyped variable of this process; its value may be a secret and is left out."""
-    for name, near in mistyped(kind, os.environ).items():
+    for name, near in mistyped(os.environ, *kinds).items():
         _log.warning("no setting has this name: it is ignored", variable=name, did_you_mean=near)

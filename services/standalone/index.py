@@ -8,6 +8,7 @@ from memoryd.domain.generations import GenerationState
 from memoryd.domain.names import Scope
 from memoryd.errors import ResourceExhaustedError, UnavailableError
 from memoryd.ports import IndexStatus
+from memoryd.process.variables import warn_of_mistyped
 from services.standalone.app import Standalone, open_standalone
 from services.standalone.settings import StandaloneSettings
 
@@ -21,6 +22,7 @@ async def index_once(settings: StandaloneSettings, report: Callable[[str, int, i
 
     Raises UnavailableError where a folder can't be read.
     """
+    warn_of_mistyped(StandaloneSettings)
     async with open_standalone(at_full_speed(settings)) as standalone:
         await until_switched(standalone, report)
         return [await index_all(standalone, workspace.scope, report) for workspace in settings.workspaces]

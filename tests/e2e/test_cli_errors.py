@@ -96,3 +96,17 @@ async def test_a_table_goes_into_a_pipe_whole(tmp_path: Path) -> None:
     (generation,) = json.loads((await command(data, "generations", "list", "--json")).out)
     listed = (await command(data, "generations", "list")).out
     assert re.search(rf"{generation['id']}.*{generation['model']}.*answers.*now", listed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variable", "near"),
+    [
+        (["status"], "MEMORYD_SERVRE", "MEMORYD_SERVER"),
+        (["index", "stduio"], "MEMORYD_GRPC_DRIAN", "MEMORYD_GRPC_DRAIN"),
+    ],
+)
+async def test_a_mistyped_variable_is_named(tmp_path: Path, arguments: list[str], variable: str, near: str) -> None:
+    ended = await command(tmp_path / "data", *arguments, **{variable: "s3cret"})
+    warning = json.loads(ended.err.partition("\n")[0])
+    assert (warning["event"], warning["variable"]) == ("no setting has this name: it is ignored", variable)
+    assert (warning["did_you_mean"], "s3cret" in ended.err) == (near, False)

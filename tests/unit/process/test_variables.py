@@ -27,15 +27,16 @@ def test_the_variables_of_sections_are_known() -> None:
         ("MEMORYD_GRPC_DRIAN", "MEMORYD_GRPC_DRAIN"),
         ("MEMORYD_NAME_SPACE", "MEMORYD_NAMESPACE"),
         ("MEMORYD_ENGINE_PASWORD", "MEMORYD_ENGINE_PASSWORD"),
+        ("MEMORYD_SERVRE", "MEMORYD_SERVER"),
     ],
 )
 def test_a_mistyped_name_is_told_from_the_one_that_was_meant(name: str, near: str) -> None:
-    assert mistyped(Settings, {name: "1"}) == {name: near}
+    assert mistyped({name: "1"}, Settings) == {name: near}
 
 
 @pytest.mark.parametrize("name", ["MEMORYD_GRPC_DRAIN", "MEMORYD_SEARCH_DEPTH", "MEMORYD_KEY", "GRPC_DRIAN", "HOME"])
 def test_other_variables_are_left_alone(name: str) -> None:
-    assert mistyped(Settings, {name: "1"}) == {}
+    assert mistyped({name: "1"}, Settings) == {}
 
 
 def test_the_warning_names_the_variable_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
