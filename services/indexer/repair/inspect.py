@@ -69,36 +69,41 @@ class Inspector:
         view = await self._manifest.view(scope)
         vectors = await self._held(self._vectors, scope, view.outlines)
         texts = await self._held(self._texts, scope, view.outlines)
-        logged = {file.state.key.path: file async for file in self._log.scan(scope)}
-        # After the log: nothing pending means that all that it held then is settled, and so committed.
+        # Before the log: what waits can't be judged, so nothing of a long queue is kept here.
         pending = await self._log.pending(self._consumer, scope)
-        found: list[Finding] = []
-        for path in sorted({*logged, *view.outlines, *vectors.unowned, *texts.unowned}):
-            finding = await self._judge(FileKey(scope, path), logged.get(path), view.outlines.get(path), pending)
-            if finding is None:
-                finding = await self._lost(FileKey(scope, path), view.outlines.get(path), vectors, texts)
+        unlogged = {*view.outlines, *vectors.unowned, *texts.unowned}
+        files, unlike = 0, list[LoggedFile]()
+        async for file in self._log.scan(scope):
+            files += not file.state.deleted
+            unlogged.discard(file.state.key.path)
+            if not pending and not _agrees(view.outlines.get(file.state.key.path), file):
+                unlike.append(file)
+        # And after it: nothing pending means that all that it held then is settled, and so committed.
+        pending = pending or await self._log.pending(self._consumer, scope)
+        found = [await self._judge(file, view.outlines.get(file.state.key.path), pending) for file in unlike]
+        found += [await self._judge_unlogged(FileKey(scope, path), view.outlines.get(path)) for path in unlogged]
+        judged = {finding.path: finding for finding in found if finding is not None}
+        for path in {*vectors.lost, *texts.lost} - judged.keys():
+            finding = await self._lost(FileKey(scope, path), view.outlines.get(path), vectors, texts)
             if finding is not None:
-                found.append(finding)
+                judged[path] = finding
         return Checkup(
             scope=scope,
-            files=sum(not file.state.deleted for file in logged.values()),
+            files=files,
             chunks=sum(len(outline.chunks) for outline in view.outlines.values()),
             pending=pending,
             stray=max(vectors.stray, texts.stray),
-            findings=tuple(found),
+            findings=tuple(finding for _, finding in sorted(judged.items())),
         )
 
-    async def _judge(
-        self, key: FileKey, logged: LoggedFile | None, outline: Outline | None, pending: int
-    ) -> Finding | None:
-        """Judge a file by log and outline alone."""
-        if logged is None:
-            return await self._judge_unlogged(key, outline)
-        if _is_blocked(outline) and not logged.state.deleted and not _is_blocked(logged.state):
-            return Finding(key.path, Defect.BLOCK_LOST) if not pending else None
-        if pending or _shows(outline, logged) or _shows(await self._manifest.outline(key), logged):
+    async def _judge(self, logged: LoggedFile, outline: Outline | None, pending: int) -> Finding | None:
+        """Judge a file by log and outline alone, where these do not agree."""
+        key = logged.state.key
+        if pending:
             return None
-        return Finding(key.path, Defect.NOT_INDEXED)
+        if _has_lost_block(outline, logged):
+            return Finding(key.path, Defect.BLOCK_LOST)
+        return None if _shows(await self._manifest.outline(key), logged) else Finding(key.path, Defect.NOT_INDEXED)
 
     async def _judge_unlogged(self, key: FileKey, outline: Outline | None) -> Finding | None:
         if await self._log.get(key) is not None:
@@ -147,6 +152,14 @@ class Inspector:
 
 def _shows(outline: Outline | None, logged: LoggedFile) -> bool:
     return outline is not None and outline.revision >= logged.revision
+
+
+def _agrees(outline: Outline | None, logged: LoggedFile) -> bool:
+    return _shows(outline, logged) and not _has_lost_block(outline, logged)
+
+
+def _has_lost_block(outline: Outline | None, logged: LoggedFile) -> bool:
+    return _is_blocked(outline) and not logged.state.deleted and not _is_blocked(logged.state)
 
 
 def _is_blocked(subject: Outline | FileState | None) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
 
-from memoryd.domain.files import FileKey, Problem
+from memoryd.domain.files import FileKey, FileState, LoggedFile, Problem, Revision
 from memoryd.domain.names import Scope
 from memoryd.domain.repairs import Checkup, Defect, Treatment
 from memoryd.errors import STORE_LOST, UnavailableError
+from services.indexer.repair.inspect import Inspector
 from services.indexer.repair.mend import blocked_state
 from services.indexer.service import Indexer
 from tests.support.fakes import MemoryFileLog, MemoryManifest
@@ -253,3 +255,40 @@ def test_a_block_says_how_to_take_it_back() -> None:
     state = blocked_state(FileKey(SCOPE, "a.md"))
     assert isinstance(state.problem, Problem)
     assert "--unblock" in state.problem.detail
+
+
+class ManyWaiting(MemoryFileLog):
+    """A log whose states all wait; it counts how many of those that a scan has given are still held."""
+
+    held = 0
+
+    async def scan(self, scope: Scope) -> AsyncIterator[LoggedFile]:
+        before = self._alive()
+        for number in range(1000):
+            yield LoggedFile(FileState.deletion(FileKey(scope, f"memory/{number}.md"), 0.0), Revision(1, number + 1))
+        self.held = self._alive() - before
+
+    async def pending(self, consumer: str, scope: Scope) -> int:
+        return 1000
+
+    @staticmethod
+    def _alive() -> int:
+        return sum(isinstance(each, LoggedFile) for each in gc.get_objects())
+
+
+async def test_states_that_wait_are_not_held_while_all_is_compared() -> None:
+    engines, log = Engines.in_memory(), ManyWaiting()
+    inspector = Inspector(
+        log=log,
+        manifest=engines.manifest,
+        vectors=engines.vectors,
+        texts=engines.texts,
+        consumer="indexer",
+        timeout=10.0,
+        on_stray=lambda *_: None,
+    )
+
+    checkup = await inspector.inspect(SCOPE)
+
+    assert (checkup.pending, checkup.findings, checkup.judged) == (1000, (), False)
+    assert log.held < 10
