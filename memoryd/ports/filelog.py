@@ -73,10 +73,11 @@ class FileLog(Protocol):
         """
         ...
 
-    async def fetch(self, consumer: str, *, limit: int, timeout: float) -> Sequence[Delivery]:
+    async def fetch(self, consumer: str, *, limit: int, timeout: float, live: bool | None = None) -> Sequence[Delivery]:
         """Lease up to `limit` unsettled states, live ones first; wait up to `timeout` seconds for the first.
 
-        Only the last state of a file is ever delivered. A lease that is not settled in time is delivered again.
+        With `live` they are the live ones alone, or the others alone: two who fetch so never wait for each other. Only
+        the last state of a file is ever delivered. A lease that is not settled in time is delivered again.
         """
         ...
 

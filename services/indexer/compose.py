@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from memoryd.domain.outlines import Outline
 from memoryd.domain.plans import is_old, is_put_again
-from memoryd.ports import ChunkStore, Delivery, FileLog, Manifest
+from memoryd.ports import ChunkStore, Delivery, Manifest
 from services.indexer.failures import is_transient
 from services.indexer.jobs import Group, Job, Lease, Slice, estimate, vector_key
 from services.indexer.prepare import LARGE_BYTES, Preparer
@@ -26,13 +27,21 @@ _GLANCE = 0.2
 _NEWEST = 0.3
 
 
+class Fetch(Protocol):
+    """Leases states, as `FileLog.fetch` does."""
+
+    async def __call__(self, *, limit: int, timeout: float) -> Sequence[Delivery]:
+        """Lease up to `limit`, and wait up to `timeout` seconds for the first."""
+        ...
+
+
 class Composer:
     """Makes the next group: fresh states first, with half of the room left to what is begun and unfinished."""
 
     def __init__(
         self,
         *,
-        log: FileLog,
+        fetch: Fetch,
         manifest: Manifest,
         stores: Sequence[ChunkStore],
         preparer: Preparer,
@@ -41,7 +50,7 @@ class Composer:
         settings: IndexerSettings,
         clock: Callable[[], float],
     ) -> None:
-        self._log, self._manifest, self._preparer, self._vectors = log, manifest, preparer, vectors
+        self._fetch_states, self._manifest, self._preparer, self._vectors = fetch, manifest, preparer, vectors
         self._settler, self._settings, self._clock = settler, settings, clock
         self._stores = stores
         self._open: deque[Job] = deque()
@@ -93,7 +102,7 @@ class Composer:
         affordable = self._vectors.group_tokens / max(self._cost, 1.0)
         limit = int(min(max(affordable / (2 if self._open else 1), 1), self._settings.group_files))
         timeout = _LOOK if self._open else _GLANCE if self._aside else self._settings.fetch_timeout
-        deliveries = await self._log.fetch(self._settings.consumer, limit=limit, timeout=timeout)
+        deliveries = await self._fetch_states(limit=limit, timeout=timeout)
         return [self._job(delivery) for delivery in deliveries]
 
     def _job(self, delivery: Delivery) -> Job:

@@ -12,9 +12,10 @@ from services.indexer.vectors import Vectorizer
 
 
 class EmbedStage:
-    """Completes the vectors of groups."""
+    """Completes the vectors of groups; `live`: of live states."""
 
-    def __init__(self, vectors: Vectorizer, settler: Settler, settings: IndexerSettings) -> None:
+    def __init__(self, vectors: Vectorizer, settler: Settler, settings: IndexerSettings, *, live: bool) -> None:
+        self._live = live
         self._vectors, self._settler, self._settings = vectors, settler, settings
 
     async def run(self, group: Group) -> None:
@@ -44,7 +45,7 @@ class EmbedStage:
         missing = group.of(jobs).missing()
         if missing:
             patience = min(self._settings.embed_timeout, *(job.lease.remaining for job in jobs))
-            group.vectors |= await self._vectors.embed(missing, max(patience, 0.0))
+            group.vectors |= await self._vectors.embed(missing, max(patience, 0.0), live=self._live)
 
 
 def _lacking(group: Group) -> list[Job]:

@@ -22,7 +22,10 @@ _EMBEDDED = 1
 
 
 class Pipeline:
-    """Three stages and the hand-overs between them."""
+    """Three stages and the hand-overs between them.
+
+    There are two, one for live states and one for all others: an edit waits for no group of an import.
+    """
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 import structlog
 
@@ -136,8 +137,8 @@ class Indexer(Maintenance):
             consumer=settings.consumer,
             clock=clock,
         )
-        self._preparer: Preparer | None = None
-        self._pipeline: Pipeline | None = None
+        self._preparers: list[Preparer] = []
+        self._pipelines: list[Pipeline] = []
         self._indexing: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._beside: list[asyncio.Task[None]] = []
@@ -148,9 +149,11 @@ class Indexer(Maintenance):
         window = (await self._embedder.info()).window
         tokens = self._settings.chunk_tokens
         limits = Limits(target_tokens=tokens, max_tokens=window)
-        self._preparer = Preparer(await self._embedder.tokenizer(), limits)
-        self._pipeline = self._build(self._preparer)
-        self._indexing = asyncio.create_task(self._pipeline.run(), name="indexing")
+        tokenizer = await self._embedder.tokenizer()
+        for live in (True, False):
+            self._preparers.append(Preparer(tokenizer, limits))
+            self._pipelines.append(self._build(self._preparers[-1], live=live))
+        self._indexing = asyncio.create_task(self._index(), name="indexing")
         self._sweeping = asyncio.create_task(self.sweeper.run(), name="sweeping")
         self._beside = [asyncio.create_task(self.reporter.run(), name="reporting")]
         if self._settings.repair:
@@ -179,10 +182,15 @@ class Indexer(Maintenance):
             settler=self._settler,
         )
 
-    def _build(self, preparer: Preparer) -> Pipeline:
+    async def _index(self) -> None:
+        async with asyncio.TaskGroup() as pipelines:
+            for pipeline in self._pipelines:
+                pipelines.create_task(pipeline.run())
+
+    def _build(self, preparer: Preparer, *, live: bool) -> Pipeline:
         vectorizer = self._vectorizer
         composer = Composer(
-            log=self._log,
+            fetch=partial(self._log.fetch, self._settings.consumer, live=live),
             manifest=self._manifest,
             stores=(self._vectors, self._texts),
             preparer=preparer,
@@ -200,7 +208,7 @@ class Indexer(Maintenance):
             settings=self._settings,
             metrics=self._metrics,
         )
-        embed = EmbedStage(vectorizer, self._settler, self._settings)
+        embed = EmbedStage(vectorizer, self._settler, self._settings, live=live)
         return Pipeline(
             composer=composer,
             embed=embed,
@@ -212,10 +220,11 @@ class Indexer(Maintenance):
 
     async def stop(self, timeout: float) -> None:
         """Take in no more, finish what is in work within `timeout` seconds, abandon the rest: it is delivered again."""
-        if self._pipeline is None or self._indexing is None or self._sweeping is None:
+        if self._indexing is None or self._sweeping is None:
             return
         tasks = {self._indexing, self._sweeping}
-        self._pipeline.stop()
+        for pipeline in self._pipelines:
+            pipeline.stop()
         self._sweeping.cancel()
         for task in self._beside:
             tasks.add(task)
@@ -228,8 +237,8 @@ class Indexer(Maintenance):
         for task in ended:
             if not task.cancelled() and (error := task.exception()):
                 _log.error("a part of the indexer had failed", part=task.get_name(), exc_info=error)
-        if self._preparer is not None:
-            self._preparer.close()
+        for preparer in self._preparers:
+            preparer.close()
 
     async def closed(self) -> None:
         """Wait until indexing ends; raises what ended it, if that was not `stop`."""

@@ -25,14 +25,16 @@ class IndexerSettings(BaseSettings):
     embed_timeout: PositiveFloat = Field(default=20.0, description="Deadline of one call of the embedder.")
     store_timeout: PositiveFloat = Field(default=20.0, description="Deadline of one call of a store or the manifest.")
     group_seconds: PositiveFloat = Field(
-        default=0.5, description="Embedding time that one group is filled up to: how long a live edit may wait."
+        default=0.5, description="Embedding time that one group is filled up to: how often an import commits."
     )
     group_min_tokens: PositiveInt = Field(default=1024, description="Smallest bound of a group, in tokens.")
     group_max_tokens: PositiveInt = Field(default=32_768, description="Largest bound of a group, in tokens.")
     group_chunks: PositiveInt = Field(default=512, description="Most chunks of one group.")
     group_files: PositiveInt = Field(default=64, description="Most file states fetched for one group.")
     held_bytes: PositiveInt = Field(
-        default=32 * 2**20, description="Text of unfinished files held at a time; one larger file is held alone."
+        default=32 * 2**20,
+        description="Text of unfinished files held at a time, of live edits and as much of others; one larger file is "
+        "held alone.",
     )
     poison_after: PositiveInt = Field(
         default=3, description="Permanent failures after which a file's newest state is set aside."

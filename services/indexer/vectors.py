@@ -24,6 +24,9 @@ _RECENT = 2048
 _BUSY_TRIES, _BUSY_BASE, _BUSY_CAP = 5, 0.1, 2.0
 # Weight of the newest call in the running estimate of the embedder's speed.
 _NEWEST = 0.3
+# The embedder's queue gives tenants turns, each as many tokens. So a tenant's live edits, as a tenant of their own,
+# wait for a batch of its import at most. No tenant has such a name.
+_LIVE = "/live"
 
 
 class Vectorizer:
@@ -80,8 +83,8 @@ class Vectorizer:
                 stored = await store.embeddings(tenant, hashes)
                 found.update({(tenant, text_hash): each for text_hash, each in stored.items()})
 
-    async def embed(self, chunks: Sequence[Chunk], timeout: float) -> Vectors:
-        """Embed chunks in one call a tenant, equal texts once."""
+    async def embed(self, chunks: Sequence[Chunk], timeout: float, *, live: bool) -> Vectors:
+        """Embed chunks in one call a tenant, equal texts once; those of `live` states take turns with all others."""
         vectors = self.recent(chunks)
         end = time.monotonic() + timeout
         wanted: dict[str, dict[VectorKey, str]] = {}
@@ -89,14 +92,15 @@ class Vectorizer:
             if (key := vector_key(chunk)) not in vectors:
                 wanted.setdefault(key[0], {})[key] = chunk.embedding_input
         for tenant, texts in wanted.items():
-            vectors |= await self._embed(tenant, texts, end - time.monotonic())
+            vectors |= await self._embed(tenant, texts, end - time.monotonic(), live=live)
         return vectors
 
-    async def _embed(self, tenant: str, texts: dict[VectorKey, str], timeout: float) -> Vectors:
+    async def _embed(self, tenant: str, texts: dict[VectorKey, str], timeout: float, *, live: bool) -> Vectors:
         began = time.perf_counter()
-        answer = await self._call(tenant, list(texts.values()), timeout)
-        speed = answer.tokens / max(time.perf_counter() - began, 1e-6)
-        self._tokens_per_second += (speed - self._tokens_per_second) * (_NEWEST if self._tokens_per_second else 1.0)
+        answer = await self._call(f"{tenant}{_LIVE}" if live else tenant, list(texts.values()), timeout)
+        if not live:  # a few texts tell little about the speed
+            speed = answer.tokens / max(time.perf_counter() - began, 1e-6)
+            self._tokens_per_second += (speed - self._tokens_per_second) * (_NEWEST if self._tokens_per_second else 1.0)
         self._metrics.tokens.inc(answer.tokens)
         sketches = answer.sketches or [b""] * len(texts)
         new = dict(zip(texts, map(Embedding, answer.vectors, sketches), strict=True))
@@ -105,7 +109,7 @@ class Vectorizer:
             self._recent.popitem(last=False)
         return new
 
-    async def _call(self, tenant: str, texts: list[str], timeout: float) -> Embeddings:
+    async def _call(self, turn: str, texts: list[str], timeout: float) -> Embeddings:
         async with asyncio.timeout(timeout):
             sketches = (await self._embedder.info()).sketches
             embed = partial(
@@ -115,7 +119,7 @@ class Vectorizer:
                 lane=Lane.BULK,
                 timeout=timeout,
                 sketches=sketches,
-                tenant=tenant,
+                tenant=turn,
             )
             for attempt in range(1, _BUSY_TRIES):
                 try:

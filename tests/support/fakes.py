@@ -118,16 +118,19 @@ class MemoryFileLog:
     async def unsubscribe(self, consumer: str) -> None:
         self._consumers.pop(consumer, None)
 
-    async def fetch(self, consumer: str, *, limit: int, timeout: float) -> Sequence[MemoryDelivery]:
+    async def fetch(
+        self, consumer: str, *, limit: int, timeout: float, live: bool | None = None
+    ) -> Sequence[MemoryDelivery]:
         deadline = time.monotonic() + timeout
         while True:
-            arrived, tasks, now = self._arrived, self._consumers[consumer], time.monotonic()
+            arrived, all_tasks, now = self._arrived, self._consumers[consumer], time.monotonic()
+            tasks = {key: task for key, task in all_tasks.items() if live is None or task.live is live}
             due = [(not task.live, task.revision, key) for key, task in tasks.items() if task.due <= now]
             taken = []
             for _, _, key in sorted(due)[:limit]:
                 task = tasks[key]
                 task.attempts, task.due = task.attempts + 1, now + self.lease
-                taken.append(MemoryDelivery(self._states[key], task.attempts, tasks, self))
+                taken.append(MemoryDelivery(self._states[key], task.attempts, all_tasks, self))
             if taken or now >= deadline:
                 return taken
             until = min([deadline, *(task.due for task in tasks.values())])

@@ -50,6 +50,7 @@ class SqliteFileLog:
         self._epoch = epoch
         self._clock = clock
         self._arrived = asyncio.Event()  # replaced by a new one each time
+        self._arrived_live = asyncio.Event()  # likewise; not set where what came is not live
         self._pending: dict[tuple[str, Scope], int] = {}
         self._changes = 0
 
@@ -78,7 +79,7 @@ class SqliteFileLog:
     async def put(self, state: FileState, *, expected: Revision | None, live: bool) -> Revision:
         """Keep a state, if the file's last revision is still `expected`. Raises ConflictError where it is not."""
         work = partial(tables.put, epoch=self._epoch, state=state, expected=expected, live=live, now=self._now())
-        return await self._database.run(work, self._notify)
+        return await self._database.run(work, self._notify if live else self._notify_of_import)
 
     async def get(self, key: FileKey) -> LoggedFile | None:
         """Read the last state with its content."""
@@ -125,15 +126,16 @@ class SqliteFileLog:
         *,
         limit: int,
         timeout: float,
+        live: bool | None = None,
     ) -> Sequence[SqliteDelivery]:
-        """Lease up to `limit` unsettled states, live ones first; wait up to `timeout` seconds for the first.
+        """Lease up to `limit` unsettled states, live ones first or alone; wait up to `timeout` seconds for the first.
 
         A fetch that is cancelled may leave states leased; they come again when the lease is over.
         """
         deadline = self._now() + timeout
         while True:
-            arrived, now = self._arrived, self._now()
-            work = partial(tables.lease, consumer=consumer, limit=limit, now=now, until=now + self.lease)
+            arrived, now = self._arrived_live if live else self._arrived, self._now()
+            work = partial(tables.lease, consumer=consumer, limit=limit, live=live, now=now, until=now + self.lease)
             taken, due = await self._database.run(work)
             wait = min(due, deadline) - self._now()
             if taken or self._now() >= deadline:
@@ -181,6 +183,11 @@ class SqliteFileLog:
         self._changes += 1
 
     def _notify(self, _result: object) -> None:
+        self._notify_of_import(_result)
+        self._arrived_live.set()
+        self._arrived_live = asyncio.Event()
+
+    def _notify_of_import(self, _result: object) -> None:
         self._forget_pending(_result)
         self._arrived.set()
         self._arrived = asyncio.Event()

@@ -191,16 +191,20 @@ def unsubscribe(connection: sqlite3.Connection, consumer: str) -> None:
 
 
 def lease(
-    connection: sqlite3.Connection, consumer: str, limit: int, *, now: float, until: float
+    connection: sqlite3.Connection, consumer: str, limit: int, *, live: bool | None, now: float, until: float
 ) -> tuple[Sequence[tuple[LoggedFile, int]], float]:
-    """Lease what is due; returns it with its number of deliveries, or else the time at which something will be due."""
+    """Lease what is due; returns it with its number of deliveries, or else the time at which something will be due.
+
+    `live`: the live states alone, or the others alone.
+    """
+    kinds = (False, True) if live is None else (live, live)
     taken: list[tuple[LoggedFile, int]] = []
     size = 0
     # The order is that of the index `deliveries_in_order`, so no more rows are read than are taken.
     rows = connection.execute(
         "SELECT files.*, attempts FROM deliveries JOIN files USING (sequence)"
-        " WHERE consumer = ? AND due <= ? ORDER BY live DESC, deliveries.sequence LIMIT ?",
-        (consumer, now, limit),
+        " WHERE consumer = ? AND live BETWEEN ? AND ? AND due <= ? ORDER BY live DESC, deliveries.sequence LIMIT ?",
+        (consumer, *kinds, now, limit),
     )
     for *state, attempts in rows:
         file = _logged(state)
@@ -215,7 +219,8 @@ def lease(
     )
     if taken:
         return taken, now
-    (due,) = connection.execute("SELECT min(due) FROM deliveries WHERE consumer = ?", (consumer,)).fetchone()
+    query = "SELECT min(due) FROM deliveries WHERE consumer = ? AND live BETWEEN ? AND ?"
+    (due,) = connection.execute(query, (consumer, *kinds)).fetchone()
     return [], float("inf") if due is None else due
 
 

@@ -153,8 +153,10 @@ class NatsFileLog:
         if counter := self._counters.pop(consumer, None):
             await counter.stop()
 
-    async def fetch(self, consumer: str, *, limit: int, timeout: float) -> Sequence[NatsDelivery]:
-        """Lease up to `limit` unsettled states, live ones first; wait up to `timeout` seconds for the first.
+    async def fetch(
+        self, consumer: str, *, limit: int, timeout: float, live: bool | None = None
+    ) -> Sequence[NatsDelivery]:
+        """Lease up to `limit` unsettled states, live ones first or alone; wait up to `timeout` seconds for the first.
 
         A fetch that is cancelled may leave states leased; they come again when the lease is over.
         """
@@ -162,9 +164,9 @@ class NatsFileLog:
         lanes = self._lanes_of(consumer)
         await lanes.ensure()
         deadline = asyncio.get_running_loop().time() + timeout
-        taken = await lanes.take(limit)
+        taken = await lanes.take(limit, only=live)
         while not taken and (left := deadline - asyncio.get_running_loop().time()) > 0:
-            taken = await lanes.wait(limit, left)
+            taken = await lanes.wait(limit, left, only=live)
         for delivery in taken:
             self._note(delivery.file.revision.sequence)
         return taken

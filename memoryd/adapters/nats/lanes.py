@@ -53,12 +53,21 @@ class Lanes:
                 await self._bucket.durable(name, pattern, lease=self._leases.seconds, epoch=epoch)
             self._ensured = state
 
-    async def take(self, limit: int, found: Sequence[NatsDelivery] = ()) -> list[NatsDelivery]:
-        """Lease up to `limit` states that are there, with those `found` before; live ones first."""
+    async def take(
+        self, limit: int, found: Sequence[NatsDelivery] = (), *, only: bool | None = None
+    ) -> list[NatsDelivery]:
+        """Lease up to `limit` states that are there, with those `found` before; live ones first.
+
+        `only`: the live ones alone, or the others alone.
+        """
+        if only is True:
+            room = limit - len(found)
+            return [*found, *(await self._resolve(await self._pull(self.live, room)) if room else ())]
         live: list[NatsDelivery] = []
         rest = list(found)
         while (room := limit - len(live) - len(rest)) > 0:
-            live += await self._resolve(await self._pull(self.live, room))
+            if only is None:
+                live += await self._resolve(await self._pull(self.live, room))
             room = limit - len(live) - len(rest)
             messages = await self._pull(self.main, room) if room else []
             kept = await self._keep(messages)
@@ -67,13 +76,17 @@ class Lanes:
                 break
         return live + rest
 
-    async def wait(self, limit: int, timeout: float) -> list[NatsDelivery]:
+    async def wait(self, limit: int, timeout: float, *, only: bool | None = None) -> list[NatsDelivery]:
         """Wait for a first state, and lease it with others that are there; none where the wait was in vain.
 
         The main consumer sees new live states, too, so one wait is enough. With two, one would have to be ended when
         the other is over, and what was just on its way there would be leased by nobody.
         """
-        return await self.take(limit, await self._keep(await self._pull(self.main, 1, min(timeout, _LOOK_AGAIN))))
+        if only is True:
+            first = await self._resolve(await self._pull(self.live, 1, timeout))
+        else:
+            first = await self._keep(await self._pull(self.main, 1, min(timeout, _LOOK_AGAIN)))
+        return await self.take(limit, first, only=only)
 
     async def _pull(self, consumer: str, batch: int, wait: float = 0.0) -> list[Msg]:
         name = f"{self._bucket.stream}.{consumer}"

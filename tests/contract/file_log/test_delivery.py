@@ -67,6 +67,39 @@ class TestDelivery:
         assert paths(await fetch(log, limit=3)) == ["3.md", "5.md", "1.md"]
         assert paths(await fetch(log)) == ["2.md", "4.md"]
 
+    async def test_live_states_are_given_alone_and_the_others_too(self, log: FileLog) -> None:
+        await log.subscribe("one")
+        for path, live in [("1.md", False), ("2.md", True), ("3.md", False)]:
+            await put(log, path, live=live)
+        assert paths(await log.fetch("one", limit=10, timeout=LONG, live=False)) == ["1.md", "3.md"]
+        assert paths(await log.fetch("one", limit=10, timeout=LONG, live=True)) == ["2.md"]
+        assert not await log.fetch("one", limit=10, timeout=0, live=False)
+        assert not await log.fetch("one", limit=10, timeout=0, live=True)
+
+    async def test_who_waits_for_live_states_alone_gets_one_and_no_other(self, log: FileLog) -> None:
+        await log.subscribe("one")
+        waiting = asyncio.create_task(log.fetch("one", limit=10, timeout=LONG, live=True))
+        await put(log, "1.md")
+        await put(log, "2.md", live=True)
+        assert paths(await waiting) == ["2.md"]
+
+    async def test_who_waits_for_the_others_alone_gets_one_and_no_live_state(self, log: FileLog) -> None:
+        await log.subscribe("one")
+        waiting = asyncio.create_task(log.fetch("one", limit=10, timeout=LONG, live=False))
+        await put(log, "1.md", live=True)
+        await put(log, "2.md")
+        assert paths(await waiting) == ["2.md"]
+        assert paths(await log.fetch("one", limit=10, timeout=LONG, live=True)) == ["1.md"]
+
+    async def test_a_live_state_is_retried_as_a_live_one(self, log: FileLog) -> None:
+        await log.subscribe("one")
+        await put(log, live=True)
+        (delivery,) = await log.fetch("one", limit=10, timeout=LONG, live=True)
+        await delivery.retry(0.2)
+        assert not await log.fetch("one", limit=10, timeout=0, live=False)
+        (again,) = await log.fetch("one", limit=10, timeout=LONG, live=True)
+        assert again.attempt == 2
+
     async def test_a_leased_state_is_not_given_twice(self, log: FileLog) -> None:
         await log.subscribe("one")
         await asyncio.gather(*(put(log, f"{n}.md") for n in range(40)))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from memoryd.domain.files import FileKey
 from memoryd.errors import InvalidInputError, ModelError, ResourceExhaustedError, UnavailableError
-from memoryd.ports import IndexStatus
+from memoryd.ports import Embeddings, IndexStatus
 from services.indexer import compose
 from tests.support.gate import Outcome, Waiting
 from tests.support.indexing import SCOPE, Engines, World, section, until, until_waiting
@@ -180,6 +181,38 @@ async def test_a_live_edit_overtakes_a_large_file(world: World, monkeypatch: pyt
     await world.idle()
     assert world.embedder.calls > calls
     assert _committed(world) == ["memory/note.md", "memory/large.md"]
+    await world.check_rest()
+
+
+async def test_a_live_edit_waits_for_no_group_of_an_import(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The import's embeddings do not end before the edit is committed. They take turns with its own."""
+    embed, held, turns = world.embedder.embed, asyncio.Event(), set()
+
+    async def slow(texts: Sequence[str], *, tenant: str, **options: Any) -> Embeddings:  # noqa: ANN401  (passed on)
+        turns.add(tenant)
+        if any("plant" in text for text in texts):
+            await held.wait()
+        return await embed(texts, tenant=tenant, **options)
+
+    monkeypatch.setattr(world.embedder, "embed", slow)
+    for number in range(5):
+        await world.write(f"memory/{number}.md", section(f"plant {number}"), live=False)
+    await world.start()
+
+    async def importing() -> bool:
+        return SCOPE.tenant in turns
+
+    await until(importing)
+    await world.write("memory/note.md", section("urgent"))
+
+    async def committed() -> bool:
+        return bool(_committed(world))
+
+    await until(committed)
+    assert _committed(world) == ["memory/note.md"]
+    assert len(turns) == 2
+    held.set()
+    await world.idle()
     await world.check_rest()
 
 
