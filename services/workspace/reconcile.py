@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from memoryd.domain.files import FileKey, Revision
 from memoryd.domain.names import Scope
@@ -32,6 +33,9 @@ class Reconciler:
     Every change goes this way, whatever told of it: listing a folder is cheap (its files are not read), and finds
     renames, moved folders and lost events alike. Files whose status is as it was are not read again. One call at a
     time.
+
+    Attributes:
+        unfinished: whether the last call ended early.
     """
 
     def __init__(
@@ -52,22 +56,33 @@ class Reconciler:
         self._publisher = Publisher(scope, log)
         self._folders: dict[str, tuple[int, int]] = {}  # which ones were listed last: "" is the workspace's own
         self._seen: dict[str, tuple[FoundFile, Revision | None]] = {}  # as it was when that revision was put
+        self._everything = False  # transcripts that have grown little included
+        self.unfinished = False
 
     def forget(self) -> None:
         """Read every file the next time."""
         self._seen.clear()
 
-    async def reconcile(self, touched: frozenset[str] = frozenset(), *, reload: bool, live: bool) -> int:
+    async def reconcile(
+        self,
+        touched: frozenset[str] = frozenset(),
+        *,
+        reload: bool,
+        live: bool,
+        pressing: Callable[[], bool] = lambda: False,
+    ) -> int:
         """Put what differs and return how many states were put.
 
-        Reads the files that are new, in `touched`, or have another status; a few at a time. New files are put before
-        deletions, so that a renamed file's text is never gone. Raises RootMissingError and puts nothing where the
-        folder can't be listed, and what the file log raises.
+        Reads the files that are new, in `touched`, or have another status; a few at a time. What is live comes first,
+        and new files before deletions, so that a renamed file's text is never gone. Raises RootMissingError and puts
+        nothing where the folder can't be listed, and what the file log raises.
 
         Args:
             touched: paths known to have changed.
             reload: read the log's states first, instead of trusting that only this object changes them.
             live: somebody is editing; without effect where too much has changed, see `LiveBudget`.
+            pressing: whether something else has changed meanwhile that should not wait for all of this. Then it ends
+                early and is `unfinished`: the next call goes on with what is left.
         """
         listing = await asyncio.to_thread(list_folder, self.root, self._rules)
         if reload:
@@ -75,21 +90,28 @@ class Reconciler:
         known = frozenset(self._publisher.present())
         listing = await self._doubted(listing, known)
         changed = [found for path, found in listing.files.items() if path in touched or not self._unchanged(found)]
-        if not reload:
+        self._everything = reload or (self.unfinished and self._everything)
+        if not self._everything:
             changed = await asyncio.to_thread(self._due, changed, known)
         self._growth.keep(listing.files.values())
         missing = [path for path in known if path not in listing.files]
-        edited = known & (touched or listing.files.keys())
-        edits = sum(found.path in edited for found in changed)
-        others = sum(found.path not in known for found in changed) + len(missing)
-        live_edits, live_others = self._budget.grant(edits, others) if live else (False, False)
-
-        async def put_found(found: FoundFile) -> bool:
-            is_live = live_edits if found.path in known else live_others
-            return await self._put_found(found, listing=listing, live=is_live)
-
+        news = [found for found in changed if not touched or _covers(touched, found.path)]  # the rest is from before
+        edits = sum(found.path in known for found in news)
+        live_edits, live_others = (
+            self._budget.grant(edits, len(news) - edits + len(missing)) if live else (False, False)
+        )
+        urgent = [found for found in news if (live_edits if found.path in known else live_others)]
+        ahead = {found.path for found in urgent}
+        bulk = [found for found in changed if found.path not in ahead]
+        put_found = partial(self._put_found, listing=listing)
+        put = await total(urgent, partial(put_found, live=True), self._parallel)
+        begun = _Counted(bulk, pressing)
+        put += await total(begun, partial(put_found, live=False), self._parallel)
+        self.unfinished = begun.count < len(bulk)
+        if self.unfinished:
+            return put
         put_missing = partial(self._put_missing, listing=listing, live=live_others)
-        return await total(changed, put_found, self._parallel) + await total(missing, put_missing, self._parallel)
+        return put + await total(missing, put_missing, self._parallel)
 
     async def _doubted(self, listing: Listing, known: AbstractSet[str]) -> Listing:
         """Doubt an empty folder that stands in for a full one, as a volume that is not mounted does.
@@ -145,6 +167,26 @@ class Reconciler:
             path, lambda: asyncio.to_thread(observe_unlisted, self.root, key, listing, self._rules), live=live
         )
         return put
+
+
+class _Counted:
+    """Iterates over items until something is pressing, and counts those that it gave."""
+
+    def __init__(self, items: Sequence[FoundFile], pressing: Callable[[], bool]) -> None:
+        self._items, self._pressing = items, pressing
+        self.count = 0
+
+    def __iter__(self) -> Iterator[FoundFile]:
+        for item in self._items:
+            if self._pressing():
+                return
+            self.count += 1
+            yield item
+
+
+def _covers(touched: AbstractSet[str], path: str) -> bool:
+    """Whether a path, or a folder that it is in, is known to have changed."""
+    return path in touched or any(str(parent) in touched for parent in PurePosixPath(path).parents)
 
 
 def _holds(root: Path) -> bool:

@@ -16,6 +16,7 @@ from services.workspace.settings import WorkspaceServiceSettings
 
 _LOGGER = structlog.get_logger(__name__)
 _MOST_TOUCHED = 10_000  # paths kept; beyond them the whole folder is read again
+_PASS = 1.0  # seconds, at least, that a bulk of changes is worked on before edits that have come are looked at
 _FIRST_PAUSE = 0.5  # seconds before the first new try; doubled each time
 _LONGEST_PAUSE = 60.0
 
@@ -84,13 +85,28 @@ class Worker:
             task.exception()  # looked at, should nobody wait any more
 
     async def _reconcile(self, *, full: bool, live: bool) -> int:
-        self._changed.clear()
-        touched, self._touched = frozenset(self._touched), set()
         if full:
             self._reconciler.forget()
         began = time.monotonic()
+        put = await self._pass(reload=full, live=live)
+        while self._reconciler.unfinished:  # an edit has come between
+            put += await self._pass(reload=False, live=True)
+        if put:
+            seconds = round(time.monotonic() - began, 3)
+            _LOGGER.info("folder reconciled", scope=str(self._scope), states_put=put, seconds=seconds)
+        return put
+
+    async def _pass(self, *, reload: bool, live: bool) -> int:
+        """Reconcile, but for a bulk of changes only until others come; those are first in the next pass."""
+        self._changed.clear()
+        touched, self._touched = frozenset(self._touched), set()
+        end = time.monotonic() + _PASS
+
+        def pressing() -> bool:
+            return bool(self._touched) and time.monotonic() >= end
+
         try:
-            put = await self._reconciler.reconcile(touched, reload=self._reload or full, live=live)
+            put = await self._reconciler.reconcile(touched, reload=self._reload or reload, live=live, pressing=pressing)
         except BaseException as error:
             self._reload = True
             self._touched |= touched
@@ -101,9 +117,6 @@ class Worker:
             raise
         self._reload = False
         self._alarm(None)
-        if put:
-            seconds = round(time.monotonic() - began, 3)
-            _LOGGER.info("folder reconciled", scope=str(self._scope), states_put=put, seconds=seconds)
         return put
 
     async def run(self) -> None:

@@ -8,6 +8,7 @@ import pytest
 from memoryd.adapters.embedded.filelog import SqliteFileLog
 from memoryd.domain.files import FileKey, FileState, Revision
 from memoryd.folder.root import RootEmptyError, RootMissingError
+from memoryd.folder.rules import FolderRules
 from services.workspace.reconcile import Reconciler
 from services.workspace.settings import WorkspaceServiceSettings
 from tests.unit.workspace.conftest import SCOPE, SETTINGS, Folder
@@ -309,6 +310,45 @@ async def test_an_edit_overtakes_a_bulk_of_new_files(folder: Folder) -> None:
     paths = [delivery.file.state.key.path for delivery in deliveries]
     assert len(paths) == 21
     assert paths.index("edited.md") < 10  # a first batch is live, and what else a slow machine gives time for
+
+
+async def test_a_bulk_of_changes_ends_early_where_something_is_pressing(folder: Folder, reconciler: Reconciler) -> None:
+    for number in range(30):
+        folder.write(f"bulk/{number:02}.md")
+    await full(reconciler)
+    await folder.log.subscribe("indexer")
+    (folder.root / "bulk/29.md").unlink()
+    for number in range(29):
+        folder.write(f"bulk/{number:02}.md", "longer than before\n")
+    looks = iter(range(30))
+
+    put = await reconciler.reconcile(reload=True, live=False, pressing=lambda: next(looks) >= 10)
+
+    assert (put, reconciler.unfinished) == (10, True)
+
+    folder.write("edited.md")
+    edited = frozenset({"edited.md"})
+    put = await reconciler.reconcile(edited, reload=False, live=True, pressing=lambda: True)
+    assert (put, reconciler.unfinished) == (1, True)
+    (delivery,) = await folder.log.fetch("indexer", limit=100, timeout=5, live=True)
+    assert delivery.file.state.key.path == "edited.md"
+
+    put = await reconciler.reconcile(reload=False, live=False)
+    assert (put, reconciler.unfinished) == (20, False)
+    assert (await folder.states())["bulk/29.md"] == "deleted"
+    assert await full(reconciler) == 0
+
+
+async def test_a_scan_that_ends_early_leaves_out_no_transcript(folder: Folder) -> None:
+    rules = FolderRules(sessions=True)
+    reconciler = Reconciler(SCOPE, folder.root, folder.log, SETTINGS, rules)
+    folder.write("sessions/a.jsonl", '{"role": "user", "content": "one message, too little to be due"}\n')
+
+    await reconciler.reconcile(reload=True, live=False, pressing=lambda: True)
+    assert reconciler.unfinished
+    await reconciler.reconcile(frozenset({"note.md"}), reload=False, live=True)
+
+    assert "one message" in (await folder.states())["sessions/a.jsonl"]
 
 
 async def test_twenty_thousand_files(folder: Folder, reconciler: Reconciler) -> None:

@@ -1,7 +1,7 @@
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from memoryd.domain.files import FileState, Problem, Revision
 from memoryd.domain.names import Scope
 from memoryd.errors import DeadlineExceededError, NotFoundError, UnavailableError
 from memoryd.folder.root import RootMissingError
+from services.workspace import worker as worker_module
 from services.workspace.reconcile import Reconciler
 from services.workspace.service import WorkspaceService
 from services.workspace.settings import WorkspaceServiceSettings
@@ -223,11 +224,37 @@ class Counting(Reconciler):
         super().__init__(SCOPE, folder.root, folder.log, SETTINGS, SETTINGS.rules)
         self.runs, self.begun, self.go = 0, asyncio.Event(), asyncio.Event()
 
-    async def reconcile(self, touched: frozenset[str] = frozenset(), *, reload: bool, live: bool) -> int:
+    async def reconcile(
+        self,
+        touched: frozenset[str] = frozenset(),
+        *,
+        reload: bool,
+        live: bool,
+        pressing: Callable[[], bool] = lambda: False,
+    ) -> int:
         self.runs += 1
         self.begun.set()
         await self.go.wait()
-        return await super().reconcile(touched, reload=reload, live=live)
+        return await super().reconcile(touched, reload=reload, live=live, pressing=pressing)
+
+
+async def test_an_edit_comes_between_a_bulk_of_changes(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "_PASS", 0.0)
+    reconciler = Counting(folder)
+    worker = Worker(reconciler, SETTINGS, asyncio.Semaphore(1))
+    await folder.log.subscribe("indexer")
+    for number in range(5):
+        folder.write(f"bulk/{number}.md")
+    scan = asyncio.create_task(worker.reconcile())
+    await reconciler.begun.wait()
+    folder.write("edited.md")
+    worker.mark(frozenset({"edited.md"}))
+    reconciler.go.set()
+
+    assert await scan == 6  # one call went on to the end
+    assert reconciler.runs == 2
+    (delivery,) = await folder.log.fetch("indexer", limit=100, timeout=5, live=True)
+    assert delivery.file.state.key.path == "edited.md"
 
 
 async def test_syncs_that_wait_for_one_that_runs_share_the_next(folder: Folder) -> None:
