@@ -18,7 +18,7 @@ def main() -> None:
         "parts",
         nargs="*",
         default=["search", "indexing"],
-        help="search, indexing, load, distributed, growth; default: the first two",
+        help="search, indexing, load, distributed, growth, busy, backlog; default: the first two",
     )
     parser.add_argument("--chunks", type=int, default=10_000, help="size of the index that is searched")
     parser.add_argument("--rounds", type=int, default=200, help="searches that are timed")
@@ -31,6 +31,9 @@ def main() -> None:
     parser.add_argument(
         "--sizes", type=int, nargs="+", default=[10_000, 50_000, 200_000], help="growth: chunks in the index"
     )
+    parser.add_argument("--events", type=int, default=100_000, help="backlog: file states in the queue")
+    parser.add_argument("--few", type=int, default=2_000, help="backlog: file states in the queue beside it")
+    parser.add_argument("--mebibytes", type=int, default=10, help="backlog: size of the large file")
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     arguments = parser.parse_args()
     configure(LogSettings(level="warning"))
@@ -54,6 +57,10 @@ def main() -> None:
         from bench import busy  # noqa: PLC0415  (as above)
 
         figures += asyncio.run(busy.run(arguments.chunks, arguments.saves))
+    if "backlog" in arguments.parts:
+        from bench.backlog.run import run as backlog  # noqa: PLC0415  (as above)
+
+        figures += asyncio.run(backlog(arguments.events, arguments.few, arguments.mebibytes))
     show(figures, as_json=arguments.json)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,16 +35,22 @@ class Six:
     async def workspaces(self, folders: Mapping[Scope, Path]) -> AsyncIterator[Workspaces]:
         """Run a workspace process for folders of one tenant."""
         async with AsyncExitStack() as stack:
-            connection = await NatsConnection.open([self.cluster.servers.nats])
-            stack.push_async_callback(connection.close)
-            keys = await NatsKeyStore.open(connection, self.cluster.namespace)
             process = self.cluster.workspace(workspaces_variable(folders))
             stack.push_async_callback(asyncio.to_thread, process.kill)
             await asyncio.to_thread(process.start)
-            (tenant,) = {scope.tenant for scope in folders}
-            key = await keys.create(tenant, frozenset(scope.workspace for scope in folders))
+            yield Workspaces(process, await stack.enter_async_context(self.client(*folders)))
+
+    @asynccontextmanager
+    async def client(self, *scopes: Scope) -> AsyncIterator[MemorydClient]:
+        """Make a key for workspaces of one tenant, and a client of the gateway with it."""
+        async with AsyncExitStack() as stack:
+            connection = await NatsConnection.open([self.cluster.servers.nats])
+            stack.push_async_callback(connection.close)
+            keys = await NatsKeyStore.open(connection, self.cluster.namespace)
+            (tenant,) = {scope.tenant for scope in scopes}
+            key = await keys.create(tenant, frozenset(scope.workspace for scope in scopes))
             client = MemorydClient(self.cluster.target("gateway"), key, timeout=_TIMEOUT)
-            yield Workspaces(process, await stack.enter_async_context(client))
+            yield await stack.enter_async_context(client)
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,18 @@ class Workspaces:
 
 
 @asynccontextmanager
-async def six_processes(root: Path, modules: Mapping[str, str] | None = None) -> AsyncIterator[Six]:
-    """Start all in `root`, and end all; `modules` are run instead of services, by name."""
+async def six_processes(
+    root: Path,
+    modules: Mapping[str, str] | None = None,
+    before: Callable[[str, str], Awaitable[None]] | None = None,
+) -> AsyncIterator[Six]:
+    """Start all in `root`, and end all.
+
+    Args:
+        root: an empty folder.
+        modules: run instead of services, by name.
+        before: called with the URL of NATS and the namespace when the servers are there and the services are not.
+    """
     folders = {name: root / name for name in ("nats", "qdrant", "opensearch", "logs")}
     for folder in folders.values():
         folder.mkdir(parents=True)
@@ -78,6 +94,8 @@ async def six_processes(root: Path, modules: Mapping[str, str] | None = None) ->
     )
     try:
         await asyncio.gather(*(asyncio.to_thread(server.start) for server in servers.values()))
+        if before is not None:
+            await before(nats.url, cluster.namespace)
         await asyncio.to_thread(cluster.start)
         yield Six(cluster, servers)
         await asyncio.to_thread(cluster.stop)

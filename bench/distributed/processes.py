@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
 from bench.distributed.deployment import Six, Workspaces
 from bench.figures import Figure
+from bench.processes import cpu_seconds, resident
 from tests.servers.process import ServerProcess
 
 
@@ -15,9 +15,20 @@ def memory(six: Six, running: Workspaces) -> list[Figure]:
     """Read the resident memory of each process now, and at its peak."""
     figures = []
     for name, process in _processes(six, running):
-        for what, field in (("now", "VmRSS:"), ("peak", "VmHWM:")):
-            figures.append(Figure(f"memory of {name}, {what}", _status(process, field) / 1024, "MiB"))
+        for what in ("now", "peak"):
+            held = resident(process.pid or 0, peak=what == "peak")
+            figures.append(Figure(f"memory of {name}, {what}", held, "MiB"))
     return figures
+
+
+def peaks(six: Six) -> Mapping[str, float]:
+    """Read the peak memory of each service's process, in MiB."""
+    return {name: resident(each[0].pid or 0, peak=True) for name, each in six.cluster.processes.items()}
+
+
+def cpu(six: Six, running: Workspaces) -> Mapping[str, float]:
+    """Read the processor time of each process so far, in seconds."""
+    return {name: cpu_seconds(process.pid or 0) for name, process in _processes(six, running)}
 
 
 def starts(six: Six, running: Workspaces) -> list[Figure]:
@@ -37,10 +48,3 @@ def _processes(six: Six, running: Workspaces) -> Iterator[tuple[str, ServerProce
         yield name, processes[0]
     yield "workspace", running.process
     yield from six.servers.items()
-
-
-def _status(process: ServerProcess, field: str) -> int:
-    """A value of /proc/PID/status, in KiB."""
-    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-    (value,) = [line.split()[1] for line in lines if line.startswith(field)]
-    return int(value)

@@ -1,0 +1,1 @@
+"""What memory a long queue and a large file take."""
