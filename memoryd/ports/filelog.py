@@ -55,7 +55,10 @@ class FileLog(Protocol):
         ...
 
     def scan(self, scope: Scope) -> AsyncIterator[LoggedFile]:
-        """Iterate over the last states of a workspace's files, deletions included, without content, by path."""
+        """Iterate over the last states of a workspace's files, deletions included, without content, in any order.
+
+        Each file comes once; of one that is put meanwhile it may be the state before.
+        """
         ...
 
     async def scopes(self) -> Sequence[Scope]:

@@ -101,7 +101,7 @@ class SqliteFileLog:
         return await self._database.run(work, self._notify)
 
     async def scan(self, scope: Scope) -> AsyncIterator[LoggedFile]:
-        """Iterate over the last states of a workspace's files, deletions included, without content, by path."""
+        """Iterate over the last states of a workspace's files, deletions included, without content."""
         after = ""
         while page := await self._database.run(partial(tables.page, scope=scope, after=after)):
             for file in page:

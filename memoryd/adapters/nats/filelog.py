@@ -119,14 +119,14 @@ class NatsFileLog:
         return await self._bucket.last(f"{names.scope_key(scope)}.*") is not None
 
     async def scan(self, scope: Scope) -> AsyncIterator[LoggedFile]:
-        """Iterate over the last states of a workspace's files, deletions included, without content, by path."""
+        """Iterate over the last states of a workspace's files, deletions included, without content."""
         await self._ready()
-        found: dict[str, LoggedFile] = {}
+        given: set[str] = set()  # a file that is put again meanwhile comes again, at the end
         async for entry in self._bucket.read(f"{names.scope_key(scope)}.*", headers_only=True):
-            state, _ = read_state(scope, entry.headers[STATE], None)
-            found[state.key.path] = LoggedFile(state, self._note(entry.sequence))
-        for path in sorted(found):
-            yield found[path]
+            if entry.key not in given:
+                given.add(entry.key)
+                state, _ = read_state(scope, entry.headers[STATE], None)
+                yield LoggedFile(state, self._note(entry.sequence))
 
     async def scopes(self) -> Sequence[Scope]:
         """List the workspaces that have a file in the log."""

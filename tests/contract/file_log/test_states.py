@@ -53,7 +53,7 @@ class TestStates:
         names = ["Note.md", "note.md", "n_te.md", "n%te.md"]
         for name in names:
             await log.put(state(name, name), expected=None, live=False)
-        assert [file.state.key.path for file in await scanned(log)] == sorted(names)
+        assert {file.state.key.path for file in await scanned(log)} == set(names)
         for name in names:
             found = await log.get(FileKey(SCOPE, name))
             assert found is not None
@@ -71,12 +71,22 @@ class TestStates:
         assert found is not None
         assert found.state.content == content.encode()
 
-    async def test_a_scan_gives_many_files_once_each_by_path(self, log: FileLog) -> None:
+    async def test_a_scan_gives_many_files_once_each(self, log: FileLog) -> None:
         names = sorted(f"memory/{n:04}.md" for n in range(1_203))
         await asyncio.gather(*(log.put(state(name), expected=None, live=False) for name in reversed(names)))
         found = await scanned(log)
-        assert [file.state.key.path for file in found] == names
+        assert sorted(file.state.key.path for file in found) == names
         assert {file.state.content for file in found} == {None}
+
+    async def test_a_scan_gives_no_file_twice_that_is_put_meanwhile(self, log: FileLog) -> None:
+        names = [f"memory/{n:04}.md" for n in range(1_203)]
+        await asyncio.gather(*(log.put(state(name), expected=None, live=False) for name in names))
+        found: list[str] = []
+        async for file in log.scan(SCOPE):
+            path = file.state.key.path
+            found.append(path)
+            await log.put(state(path, "again\n"), expected=file.revision, live=False)
+        assert sorted(found) == names
 
 
 class TestCompareAndSet:
