@@ -26,4 +26,4 @@ async def serve(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    run(Settings, serve)
+    run("embedder", Settings, serve)
