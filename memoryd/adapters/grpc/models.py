@@ -49,10 +49,14 @@ class ServedModels:
         return next((model for model in self._models.values() if model.fingerprint == fingerprint), None)
 
     def find(self, fingerprint: str) -> GrpcEmbedder | None:
-        """Find who serves a model; one that does not answer for a while is expected back with the same one."""
-        for name, model in self._models.items():
-            if model.fingerprint == fingerprint:
-                return self._bound[name]
+        """Find who serves a model; one that does not answer for a while is expected back with the same one.
+
+        Of several the last: where the coming model has its own deployment, the other is only just being changed to it.
+        """
+        for remote in reversed(self._remotes):
+            model = self._models.get(remote.where)
+            if model is not None and model.fingerprint == fingerprint:
+                return self._bound[remote.where]
         return None
 
     async def refresh(self) -> None:
