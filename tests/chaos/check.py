@@ -142,12 +142,15 @@ async def _count(
         )
 
 
-def torn(reply: SearchReply, versions: Mapping[str, str]) -> int:
-    """Count the results of an answer that no state of their file holds, and files of which two states are shown."""
+def torn(reply: SearchReply, versions: Mapping[str, str]) -> list[str]:
+    """Describe the results of an answer that no state of their file holds, and files of which two states are shown."""
     hashes: dict[str, set[str]] = {}
-    wrong = 0
+    wrong = []
     for result in reply.results:
         hashes.setdefault(result.path, set()).add(result.file_hash)
         lines = versions.get(result.file_hash, "").split("\n")
-        wrong += "\n".join(lines[result.start_line - 1 : result.end_line]) != result.snippet
-    return wrong + sum(len(each) > 1 for each in hashes.values())
+        expected = "\n".join(lines[result.start_line - 1 : result.end_line])
+        if expected != result.snippet:
+            known = "" if result.file_hash in versions else ", a state that never was"
+            wrong.append(f"{result.citation} of {result.file_hash[:8]}{known}: {result.snippet!r}, not {expected!r}")
+    return wrong + [f"{path}: several states in one answer" for path, each in hashes.items() if len(each) > 1]

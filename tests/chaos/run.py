@@ -43,6 +43,7 @@ _EDIT_EVERY = 0.08  # seconds, on average
 _SEARCH_EVERY = 0.25
 _STARTED_WITHIN = 240.0
 _SETTLED_WITHIN = 120.0
+_MOST_TOLD = 20  # torn results
 
 Tell = Callable[[str], None]
 
@@ -76,7 +77,7 @@ async def chaos(kills: int, seed: int, folder: Path, tell: Tell) -> Outcome:
     outcome, stream = Outcome(), Stream(folder, seed)
     async with _deployment(folder) as (cluster, servers, client):
         async with asyncio.TaskGroup() as group:
-            others = [group.create_task(_edit(stream, seed)), group.create_task(_search(client, stream, outcome))]
+            others = [group.create_task(_edit(stream, seed)), group.create_task(_search(client, stream, outcome, tell))]
             rng = random.Random(seed)  # noqa: S311  (repeatable, no secret)
             await _kill(cluster, servers, kills, rng, outcome, tell)
             for task in others:
@@ -135,12 +136,15 @@ async def _edit(stream: Stream, seed: int) -> None:
         await asyncio.sleep(rng.expovariate(1 / _EDIT_EVERY))
 
 
-async def _search(client: MemorydClient, stream: Stream, outcome: Outcome) -> None:
+async def _search(client: MemorydClient, stream: Stream, outcome: Outcome, tell: Tell) -> None:
     while True:
         with suppress(MemorydError):  # a server is away
             reply = await client.search(COMMON, min_score=0.0, max_results=50)
             outcome.searches += 1
-            outcome.torn += torn(reply, stream.versions)
+            wrong = torn(reply, stream.versions)
+            for each in wrong[: max(_MOST_TOLD - outcome.torn, 0)]:
+                tell(f"torn, revision {reply.revision}, stale {reply.stale}: {each}")
+            outcome.torn += len(wrong)
         await asyncio.sleep(_SEARCH_EVERY)
 
 
