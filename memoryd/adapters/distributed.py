@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -28,6 +28,7 @@ from memoryd.adapters.qdrant.store import QdrantVectorStore, drop_vectors
 from memoryd.domain.files import Revision
 from memoryd.domain.generations import Generation, consumer_name, generation_id
 from memoryd.domain.queries import ModelInfo
+from memoryd.errors import MemorydError
 from memoryd.generations.admin import begin
 from memoryd.generations.live import Live
 from memoryd.generations.parts import Parts
@@ -100,7 +101,10 @@ class Engines:
                 partial(OpenSearchTextStore.open, settings.opensearch, indexes),
             )
             stack.push_async_callback(texts.close)
-            yield Parts(generation, ServedEmbedder(self.models, model), manifest, vectors, texts, consumer)
+            embedder = ServedEmbedder(self.models, model)
+            with suppress(MemorydError):  # it is asked for again when it is needed
+                await embedder.tokenizer()  # while it can be had: words are weighed by it when the model is away
+            yield Parts(generation, embedder, manifest, vectors, texts, consumer)
 
     async def open_current(self, stack: AsyncExitStack) -> Parts:
         """Open the generation that answers now, whichever answers later; the stack closes it."""

@@ -21,11 +21,22 @@ from memoryd.ports.services import (
     QuarantinedFile,
     Searcher,
 )
-from memoryd.ports.stores import ChunkStore, EmbeddedChunk, Embedding, Filter, Hit, QueryTerm, TextStore, VectorStore
+from memoryd.ports.stores import (
+    ChunkStore,
+    Compared,
+    EmbeddedChunk,
+    Embedding,
+    Filter,
+    Hit,
+    QueryTerm,
+    TextStore,
+    VectorStore,
+)
 from memoryd.ports.workspace import Workspace, WorkspaceFile
 
 __all__ = [
     "ChunkStore",
+    "Compared",
     "Current",
     "Delivery",
     "EmbeddedChunk",

@@ -52,6 +52,22 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """What a query's vector was compared with.
+
+    Attributes:
+        hits: the nearest chunks by cosine, best first.
+        cosines: of the other chunks that were named, by id; None where the store does not hold one.
+        sketches: the token sketches of all of them, by id, where they were wanted; empty where a chunk has none. One
+            that can't be read is left out.
+    """
+
+    hits: Sequence[Hit]
+    cosines: Mapping[str, float | None]
+    sketches: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Embedding:
     """What a text was turned into: its vector, shape (dimensions,), and its token sketch, empty where it has none."""
 
@@ -109,6 +125,12 @@ class VectorStore(ChunkStore, Protocol):
 
     async def search(self, vector: NDArray[np.float32], where: Filter, limit: int) -> Sequence[Hit]:
         """Find the nearest chunks by cosine, best first."""
+        ...
+
+    async def compare(
+        self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str], *, sketches: bool
+    ) -> Compared:
+        """Do what `search`, `cosines` and `sketches` do, at the cost of one call."""
         ...
 
     async def cosines(self, vector: NDArray[np.float32], scope: Scope, ids: Sequence[str]) -> Mapping[str, float]:

@@ -36,12 +36,12 @@ async def gather(
     vectors: VectorStore,
     stages: Stages,
 ) -> list[Candidate]:
-    """Merge the legs' hits; a chunk that only the text leg found is compared with the query's vector after the fact.
+    """Merge the legs' hits; a chunk that the vector leg knew nothing of is compared with the query's vector afterwards.
 
     So a chunk's score does not depend on which leg happened to find it. The share of the query that a chunk holds is
     looked up for the best text hit, whose score it is, and for the others where the query needs it.
     """
-    cosines: dict[str, float] = {hit.chunk.id: hit.score for hit in found.vector or ()}
+    cosines: dict[str, float | None] = {**found.cosines, **{hit.chunk.id: hit.score for hit in found.vector or ()}}
     bm25: Mapping[str, float] = {hit.chunk.id: hit.score for hit in found.text or ()}
     chunks = {hit.chunk.id: hit.chunk for hit in (*(found.vector or ()), *(found.text or ()), *found.more)}
     missing = [identifier for identifier in chunks if identifier not in cosines]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -90,6 +90,8 @@ class Found:
         tokens: the query's tokens; None where they are not wanted, or the model gives none.
         more: visible chunks that neither leg found, but a sub-query did, or that are of a day that was named: they are
             compared with the query as well.
+        cosines: of chunks that the vector leg was told of, by id; None where the store does not hold one.
+        sketches: the token sketches that the vector leg has read, by id; empty where a chunk has none.
     """
 
     vector: list[Hit] | None
@@ -97,6 +99,8 @@ class Found:
     embedding: NDArray[np.float32] | None
     tokens: QueryTokens | None = None
     more: Sequence[Hit] = ()
+    cosines: Mapping[str, float | None] = field(default_factory=dict)
+    sketches: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def mode(self) -> Mode:
@@ -119,12 +123,20 @@ class Legs:
 
     async def run(self, ask: Ask, where: Filter, visible: Visible, stages: Stages) -> Found:
         """Run the legs that are asked for."""
+        named: list[str] = []
+
+        async def text_leg() -> list[Hit] | None:
+            hits = await self._text(ask, where, visible, stages)
+            named.extend(hit.chunk.id for hit in hits or ())
+            return hits
+
         async with asyncio.TaskGroup() as group:
-            vector = group.create_task(self._vector(ask, where, visible, stages))
-            text = group.create_task(self._text(ask, where, visible, stages))
+            vector = group.create_task(self._vector(ask, where, visible, stages, named))
+            text = group.create_task(text_leg())
         return replace(vector.result(), text=text.result())
 
-    async def _vector(self, ask: Ask, where: Filter, visible: Visible, stages: Stages) -> Found:
+    async def _vector(self, ask: Ask, where: Filter, visible: Visible, stages: Stages, named: Sequence[str]) -> Found:
+        """Run the vector leg; `named`: the chunks that the text leg has found by the time the query is embedded."""
         if ask.mode is Mode.TEXT:
             return Found(None, None, None)
         instead = ask.without(Mode.VECTOR)
@@ -155,8 +167,17 @@ class Legs:
             return Found(None, None, None)
         embedding, tokens = embedded
 
+        cosines: dict[str, float | None] = {}
+        sketches: dict[str, bytes] = {}
+
+        async def search(where: Filter, limit: int) -> Sequence[Hit]:
+            wanted = tokens is not None and limit <= self._settings.depth  # of many, most are not looked at
+            compared = await self._vectors.compare(embedding, where, limit, named, sketches=wanted)
+            cosines.update(compared.cosines)
+            sketches.update(compared.sketches)
+            return compared.hits
+
         async def leg(_: float) -> tuple[list[Hit], list[Hit]]:
-            search = partial(self._vectors.search, embedding)
             hits = await self._enough(search, where, visible, partial(_crowded, stages, Stage.VECTOR))
             paths = ask.notes.paths if where.paths is None else ask.notes.paths & where.paths
             more = await search(replace(where, paths=paths), _OF_DAYS) if paths else ()
@@ -167,7 +188,7 @@ class Legs:
         if done is None:  # token sketches are in the store that has just failed
             return Found(None, None, embedding)
         hits, more = done
-        return Found(hits, None, embedding, tokens, more)
+        return Found(hits, None, embedding, tokens, more, cosines, sketches)
 
     async def _text(self, ask: Ask, where: Filter, visible: Visible, stages: Stages) -> list[Hit] | None:
         if ask.mode is Mode.VECTOR:

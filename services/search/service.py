@@ -160,7 +160,7 @@ class SearchService:
         candidates = await gather(scope, words, weights, visible, found, self.vectors, stages)
         scored = rank(candidates, unrelated=model.unrelated, related=model.related, weights=scoring.weights)
         stages.add(Stage.FUSE, time.monotonic() - began)
-        sketched = await self._reranker.sketched(scope, scored, found.tokens, scoring.weights, stages)
+        sketched = await self._reranker.sketched(scope, scored, found, scoring.weights, stages)
         rare_match = sketched.rare_match if sketched else None
         evidence = Evidence(len(words), nats_per_byte(words, weights), best_coverage(scored), rare_match)
         return calibrated(sketched.scored if sketched else scored, evidence, scoring, subject=has_subject(words))

@@ -26,6 +26,7 @@ CALLS: dict[str, Callable[[VectorStore], Awaitable[Any]]] = {
     "upsert": lambda store: store.upsert([embedded(1)]),
     "delete": lambda store: store.delete(SCOPE, ids([embedded(0)])),
     "search": lambda store: store.search(vector(0), HERE, ALL),
+    "compare": lambda store: store.compare(vector(0), HERE, 1, [], sketches=False),
     "cosines": lambda store: store.cosines(vector(0), SCOPE, ids([embedded(0)])),
     "sketches": lambda store: store.sketches(SCOPE, [embedded(0).chunk.id]),
     "embeddings": lambda store: store.embeddings(SCOPE.tenant, [embedded(0).chunk.text_hash]),

@@ -163,18 +163,25 @@ class PointsService(_Servicer, wire.PointsServicer):
         return await self.answer(context, work)
 
     async def Query(self, request: wire.QueryPoints, context: Context) -> wire.QueryResponse:  # noqa: N802
-        def work() -> wire.QueryResponse:
-            query = edge.QueryRequest(
-                limit=request.limit,
-                query=edge.Query.Nearest(list(request.query.nearest.dense.data)),
-                filter=translation.condition(request.filter),
-                with_payload=translation.with_payload(request.with_payload),
-                params=edge.SearchParams(exact=request.params.exact),
+        return await self.answer(context, lambda: wire.QueryResponse(result=self._found(request)))
+
+    async def QueryBatch(self, request: wire.QueryBatchPoints, context: Context) -> wire.QueryBatchResponse:  # noqa: N802
+        def work() -> wire.QueryBatchResponse:
+            return wire.QueryBatchResponse(
+                result=[wire.BatchResult(result=self._found(query)) for query in request.query_points]
             )
-            hits = self.collections.shards[request.collection_name].query(query)
-            return wire.QueryResponse(result=[translation.scored(hit) for hit in hits])
 
         return await self.answer(context, work)
+
+    def _found(self, request: wire.QueryPoints) -> list[wire.ScoredPoint]:
+        query = edge.QueryRequest(
+            limit=request.limit,
+            query=edge.Query.Nearest(list(request.query.nearest.dense.data)),
+            filter=translation.condition(request.filter),
+            with_payload=translation.with_payload(request.with_payload),
+            params=edge.SearchParams(exact=request.params.exact),
+        )
+        return [translation.scored(hit) for hit in self.collections.shards[request.collection_name].query(query)]
 
     async def Scroll(self, request: wire.ScrollPoints, context: Context) -> wire.ScrollResponse:  # noqa: N802
         def work() -> wire.ScrollResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memoryd.domain.chunks import Chunk, chunk_id, text_hash
@@ -14,7 +14,7 @@ from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Listed, Outline, WorkspaceView
 from memoryd.domain.queries import SearchAnswer, SearchQuery
 from memoryd.domain.text import analyze
-from memoryd.ports import EmbeddedChunk, Filter, Hit
+from memoryd.ports import Compared, EmbeddedChunk, Filter, Hit
 from services.search.service import SearchService
 from services.search.settings import SearchSettings
 from tests.support.fakes import (
@@ -40,11 +40,21 @@ class Failing:
     limits: list[int] = field(default_factory=list)
 
     async def search(self, wanted: Any, where: Filter, limit: int) -> Sequence[Hit]:
+        await self._begin(limit)
+        return self._scored(await self.store.search(wanted, where, limit))
+
+    async def compare(self, wanted: Any, where: Filter, limit: int, ids: Sequence[str], *, sketches: bool) -> Compared:
+        await self._begin(limit)
+        compared: Compared = await self.store.compare(wanted, where, limit, ids, sketches=sketches)
+        return replace(compared, hits=self._scored(compared.hits))
+
+    async def _begin(self, limit: int) -> None:
         self.limits.append(limit)
         await asyncio.sleep(self.delay)
         if self.error:
             raise self.error
-        hits: Sequence[Hit] = await self.store.search(wanted, where, limit)
+
+    def _scored(self, hits: Sequence[Hit]) -> Sequence[Hit]:
         return hits if self.score is None else [Hit(hit.chunk, self.score) for hit in hits]
 
     def __getattr__(self, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import qdrant_edge as edge
@@ -41,6 +42,11 @@ def any_of(field: str, values: list[str]) -> edge.FieldCondition:
 def in_scope(scope: Scope) -> list[edge.ConditionType]:
     """Ask for one workspace."""
     return [equals("tenant", scope.tenant), equals("workspace", scope.workspace)]
+
+
+def with_ids(scope: Scope, ids: Sequence[str]) -> edge.Filter:
+    """Ask for some chunks of a workspace."""
+    return edge.Filter(must=[*in_scope(scope), edge.HasIdCondition(set(ids))])
 
 
 def condition(where: Filter) -> edge.Filter:

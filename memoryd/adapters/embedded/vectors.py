@@ -16,11 +16,19 @@ from numpy.typing import NDArray
 
 from memoryd.adapters.embedded import points
 from memoryd.adapters.embedded.shard import advice, open_shard, sync_log
-from memoryd.adapters.payloads import CHUNK_FIELDS, REF_FIELDS, SKETCH_FIELD, to_chunk, to_ref, to_sketch
+from memoryd.adapters.payloads import (
+    CHUNK_FIELDS,
+    REF_FIELDS,
+    SKETCH_FIELD,
+    to_chunk,
+    to_ref,
+    to_sketch,
+    to_sketches,
+)
 from memoryd.domain.chunks import ChunkRef
 from memoryd.domain.names import Scope
 from memoryd.errors import DAMAGED, DataError, InvalidInputError, MemorydError, ResourceExhaustedError, UnavailableError
-from memoryd.ports import EmbeddedChunk, Embedding, Filter, Hit
+from memoryd.ports import Compared, EmbeddedChunk, Embedding, Filter, Hit
 
 T = TypeVar("T")
 Operations = Iterator[edge.UpdateOperation]
@@ -89,50 +97,48 @@ class EdgeVectorStore:
     async def delete(self, scope: Scope, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are no error."""
         if ids:
-            where = edge.Filter(must=[*points.in_scope(scope), edge.HasIdCondition(set(ids))])
+            where = points.with_ids(scope, ids)
             await self._write(iter([edge.UpdateOperation.delete_points_by_filter(where)]))
 
     async def search(self, vector: NDArray[np.float32], where: Filter, limit: int) -> Sequence[Hit]:
         """Find the nearest chunks by cosine, best first."""
+        return (await self.compare(vector, where, limit, (), sketches=False)).hits
+
+    async def compare(
+        self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str], *, sketches: bool
+    ) -> Compared:
+        """Do what `search`, `cosines` and `sketches` do, at the cost of one call."""
         self._check(vector, "the query")
 
-        def work() -> list[Hit]:
-            request = edge.QueryRequest(
-                limit=limit,
-                query=edge.Query.Nearest(vector.tolist()),
-                filter=points.condition(where),
-                with_payload=CHUNK_FIELDS,
-                params=edge.SearchParams(exact=True),
+        def work() -> Compared:
+            query, sketch = edge.Query.Nearest(vector.tolist()), [SKETCH_FIELD] if sketches else []
+            near = self._nearest(query, points.condition(where), limit, [*CHUNK_FIELDS, *sketch])
+            others = self._nearest(query, points.with_ids(where.scope, ids), len(ids), sketch) if ids else []
+            return Compared(
+                [Hit(to_chunk(str(hit.id), hit.payload or {}), hit.score) for hit in near],
+                dict.fromkeys(ids) | {str(hit.id): hit.score for hit in others},
+                to_sketches((str(hit.id), hit.payload or {}) for hit in (*near, *others)) if sketches else {},
             )
-            return [Hit(to_chunk(str(hit.id), hit.payload or {}), hit.score) for hit in self._shard.query(request)]
 
         return await self._read(work)
 
     async def cosines(self, vector: NDArray[np.float32], scope: Scope, ids: Sequence[str]) -> Mapping[str, float]:
         """Compare a vector with chunks that another leg found, by id. Missing ones are left out."""
         self._check(vector, "the query")
-        if not ids:
-            return {}
-
-        def work() -> dict[str, float]:
-            request = edge.QueryRequest(
-                limit=len(ids),
-                query=edge.Query.Nearest(vector.tolist()),
-                filter=edge.Filter(must=[*points.in_scope(scope), edge.HasIdCondition(set(ids))]),
-                params=edge.SearchParams(exact=True),
-            )
-            return {str(hit.id): hit.score for hit in self._shard.query(request)}
-
-        return await self._read(work)
+        query, where = edge.Query.Nearest(vector.tolist()), points.with_ids(scope, ids)
+        hits = await self._read(lambda: self._nearest(query, where, len(ids), [])) if ids else []
+        return {str(hit.id): hit.score for hit in hits}
 
     async def sketches(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, bytes]:
         """Read chunks' token sketches by id; chunks that have none, or are not there, are left out."""
         found: dict[str, bytes] = {}
 
         def work(wanted: Sequence[str]) -> None:
-            where = edge.Filter(must=[*points.in_scope(scope), edge.HasIdCondition(set(wanted))])
             request = edge.ScrollRequest(
-                limit=len(wanted), filter=where, with_payload=[SKETCH_FIELD], with_vector=False
+                limit=len(wanted),
+                filter=points.with_ids(scope, wanted),
+                with_payload=[SKETCH_FIELD],
+                with_vector=False,
             )
             for record in self._shard.scroll(request)[0]:
                 if sketch := to_sketch(record.payload or {}):
@@ -203,6 +209,12 @@ class EdgeVectorStore:
             await self._run(self._writer, self._shard.close)
             self._reader.shutdown(wait=False)
             self._writer.shutdown(wait=False)
+
+    def _nearest(self, query: edge.Query, where: edge.Filter, limit: int, payload: list[str]) -> list[edge.ScoredPoint]:
+        exact = edge.SearchParams(exact=True)
+        return self._shard.query(
+            edge.QueryRequest(limit=limit, query=query, filter=where, with_payload=payload or False, params=exact)
+        )
 
     async def _scroll(
         self, where: edge.Filter, fields: list[str], *, with_vector: bool

@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from typing import Any
 
+import orjson
 from opensearchpy import AsyncOpenSearch
 from opensearchpy.exceptions import ConnectionError as NoConnectionError
-from opensearchpy.exceptions import ConnectionTimeout, OpenSearchException, TransportError
+from opensearchpy.exceptions import ConnectionTimeout, OpenSearchException, SerializationError, TransportError
+from opensearchpy.serializer import JSONSerializer
 
 from memoryd.adapters.opensearch.settings import OpenSearchSettings
 from memoryd.errors import STORE_LOST, UnavailableError
 
 # Another try at once, for a kept connection that the server has closed meanwhile. Longer outages are the caller's.
 _RETRIES = 1
+
+
+class _Orjson(JSONSerializer):
+    """Reads answers several times faster: those of a search are its largest part."""
+
+    def loads(self, s: str) -> Any:  # noqa: ANN401  (whatever the server answers)
+        """Parse an answer. Raises SerializationError."""
+        try:
+            return orjson.loads(s)
+        except orjson.JSONDecodeError as error:
+            raise SerializationError(s, error) from error
 
 
 def connect(settings: OpenSearchSettings) -> AsyncOpenSearch:
@@ -25,6 +39,7 @@ def connect(settings: OpenSearchSettings) -> AsyncOpenSearch:
         ca_certs=str(settings.ca) if settings.ca else None,
         timeout=settings.timeout,
         max_retries=_RETRIES,
+        serializer=_Orjson(),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 
 from qdrant_client import models
@@ -46,6 +47,11 @@ def any_of(field: str, values: list[str]) -> models.FieldCondition:
 def in_scope(scope: Scope) -> list[models.Condition]:
     """Ask for one workspace."""
     return [equals("tenant", scope.tenant), equals("workspace", scope.workspace)]
+
+
+def with_ids(scope: Scope, ids: Sequence[str]) -> models.Filter:
+    """Ask for some chunks of a workspace."""
+    return models.Filter(must=[*in_scope(scope), models.HasIdCondition(has_id=list(ids))])
 
 
 def condition(where: Filter) -> models.Filter:

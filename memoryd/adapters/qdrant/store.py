@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.conversions.common_types import PointId
 
-from memoryd.adapters.payloads import CHUNK_FIELDS, REF_FIELDS, SKETCH_FIELD, to_chunk, to_ref, to_sketch
+from memoryd.adapters.payloads import CHUNK_FIELDS, REF_FIELDS, SKETCH_FIELD, to_chunk, to_ref, to_sketch, to_sketches
 from memoryd.adapters.qdrant.collection import ensure_collection
 from memoryd.adapters.qdrant.connection import connect, translated
-from memoryd.adapters.qdrant.points import any_of, condition, equals, in_scope, point
+from memoryd.adapters.qdrant.points import any_of, condition, equals, in_scope, point, with_ids
 from memoryd.adapters.qdrant.settings import QdrantSettings
 from memoryd.domain.chunks import ChunkRef
 from memoryd.domain.names import Scope
 from memoryd.errors import InvalidInputError
-from memoryd.ports import EmbeddedChunk, Embedding, Filter, Hit
+from memoryd.ports import Compared, EmbeddedChunk, Embedding, Filter, Hit
 
 _PAGE = 1_000
 # Points in one write: some 2 MB at 384 dimensions.
@@ -78,25 +78,42 @@ class QdrantVectorStore:
     async def delete(self, scope: Scope, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are no error."""
         if ids:
-            selector = models.FilterSelector(filter=_with_ids(scope, ids))
+            selector = models.FilterSelector(filter=with_ids(scope, ids))
             with translated(self._settings):
                 await self._client.delete(self._collection, selector, wait=True)
 
     async def search(self, vector: NDArray[np.float32], where: Filter, limit: int) -> Sequence[Hit]:
         """Find the nearest chunks by cosine, best first."""
-        found = await self._query(vector, condition(where), limit, None, with_payload=CHUNK_FIELDS)
-        return [Hit(to_chunk(str(hit.id), hit.payload or {}), hit.score) for hit in found]
+        return (await self.compare(vector, where, limit, (), sketches=False)).hits
+
+    async def compare(
+        self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str], *, sketches: bool
+    ) -> Compared:
+        """Do what `search`, `cosines` and `sketches` do, at the cost of one call."""
+        sketch = [SKETCH_FIELD] if sketches else []
+        requests = [_nearest(vector, condition(where), limit, [*CHUNK_FIELDS, *sketch])]
+        if ids:
+            requests.append(_nearest(vector, with_ids(where.scope, ids), len(ids), sketch, _EXACT))
+        near, *others = await self._query(vector, requests)
+        named = others[0] if others else []
+        return Compared(
+            [Hit(to_chunk(str(hit.id), hit.payload or {}), hit.score) for hit in near],
+            dict.fromkeys(ids) | {str(hit.id): hit.score for hit in named},
+            to_sketches((str(hit.id), hit.payload or {}) for hit in (*near, *named)) if sketches else {},
+        )
 
     async def cosines(self, vector: NDArray[np.float32], scope: Scope, ids: Sequence[str]) -> Mapping[str, float]:
         """Compare a vector with chunks that another leg found, by id. Missing ones are left out."""
-        found = await self._query(vector, _with_ids(scope, ids), len(ids), _EXACT, with_payload=False) if ids else []
+        if not ids:
+            return {}
+        (found,) = await self._query(vector, [_nearest(vector, with_ids(scope, ids), len(ids), [], _EXACT)])
         return {str(hit.id): hit.score for hit in found}
 
     async def sketches(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, bytes]:
         """Read chunks' token sketches by id; chunks that have none, or are not there, are left out."""
         found: dict[str, bytes] = {}
         if ids:
-            async for page in self._scroll(_with_ids(scope, ids), [SKETCH_FIELD], with_vectors=False):
+            async for page in self._scroll(with_ids(scope, ids), [SKETCH_FIELD], with_vectors=False):
                 found.update({str(record.id): to_sketch(record.payload or {}) for record in page})
         return {name: sketch for name, sketch in found.items() if sketch}
 
@@ -130,27 +147,14 @@ class QdrantVectorStore:
         await self._client.close()
 
     async def _query(
-        self,
-        vector: NDArray[np.float32],
-        where: models.Filter,
-        limit: int,
-        params: models.SearchParams | None,
-        *,
-        with_payload: bool | list[str],
-    ) -> list[models.ScoredPoint]:
+        self, vector: NDArray[np.float32], requests: list[models.QueryRequest]
+    ) -> list[list[models.ScoredPoint]]:
         self._check(vector, "the query")
         with translated(self._settings):
-            response = await self._client.query_points(
-                self._collection,
-                vector.tolist(),
-                query_filter=where,
-                search_params=params,
-                limit=limit,
-                with_payload=with_payload,
-                consistency=self._consistency,
-                timeout=self._settings.timeout,
+            answers = await self._client.query_batch_points(
+                self._collection, requests, consistency=self._consistency, timeout=self._settings.timeout
             )
-        return response.points
+        return [answer.points for answer in answers]
 
     async def _scroll(
         self, where: models.Filter, fields: list[str], *, with_vectors: bool
@@ -181,8 +185,15 @@ class QdrantVectorStore:
             )
 
 
-def _with_ids(scope: Scope, ids: Sequence[str]) -> models.Filter:
-    return models.Filter(must=[*in_scope(scope), models.HasIdCondition(has_id=list(ids))])
+def _nearest(
+    vector: NDArray[np.float32],
+    where: models.Filter,
+    limit: int,
+    payload: list[str],
+    params: models.SearchParams | None = None,
+) -> models.QueryRequest:
+    query = vector.tolist()
+    return models.QueryRequest(query=query, filter=where, params=params, limit=limit, with_payload=payload or False)
 
 
 async def drop_vectors(settings: QdrantSettings, collection: str) -> None:
