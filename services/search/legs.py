@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -12,71 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.breaker import Breaker
+from memoryd.domain.names import Scope
 from memoryd.domain.queries import MAX_RESULTS, Mode, Stage
 from memoryd.domain.sketches import QueryTokens
-from memoryd.domain.text import EXPANDING_HITS, QueryWord, expansion, surplus_words, term_weights
+from memoryd.domain.text import EXPANDING_HITS, expansion
 from memoryd.errors import MemorydError, UnavailableError
-from memoryd.ports import Embedder, Embeddings, Filter, Hit, Lane, QueryTerm, TextKind, TextStore, VectorStore
-from services.search.days import NO_NOTES, Notes
+from memoryd.ports import Embedder, Filter, Hit, QueryTerm, TextStore, VectorStore
+from services.search.ask import Ask
+from services.search.query_embedding import Begun, QueryEmbedder
 from services.search.settings import SearchSettings
-from services.search.stages import Stages
+from services.search.stages import CUT_SHORT, Stages
 from services.search.visibility import Visible
-from services.search.window import beginning
-
-# A query's vector, shape (dimensions,), and its tokens where they are wanted.
-_Embedded = tuple[NDArray[np.float32], QueryTokens | None]
-
-NO_TOKENS = "NO_TOKENS"
-"""Reason of a rerank stage that had nothing to compare sketches with."""
-BEFORE = "the order before it"
-"""What is done where the rerank stage fails."""
-CUT_SHORT = "CUT_SHORT"
-"""Reason of a stage that took only a part: the beginning of a query, or the first of very many candidates."""
 
 _OF_DAYS = 20  # chunks
 _SPREADS = 3  # further searches of a leg, at most, where long lines crowd out others
 _Search = Callable[[Filter, int], Awaitable[Sequence[Hit]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What the legs look for.
-
-    Attributes:
-        text: of any length; what the model's window does not hold is left out.
-        mode: the legs to run.
-        words: of the text, for the text leg.
-        kind: what the text is to the model.
-        main: the caller's own query, not one of its sub-queries.
-        notes: of the days that it names; they are looked at even where others are closer.
-        sketches: whether its tokens are wanted, too, to be compared with token sketches.
-    """
-
-    text: str
-    mode: Mode
-    words: Sequence[QueryWord]
-    kind: TextKind = TextKind.QUERY
-    main: bool = True
-    notes: Notes = NO_NOTES
-    sketches: bool = False
-
-    @property
-    def terms(self) -> list[QueryTerm]:
-        """What the text leg looks up; days as they stand in the paths of notes."""
-        return query_terms(self.words) + [QueryTerm(day) for day in sorted(self.notes.days)]
-
-    @property
-    def surplus(self) -> int:
-        """How many words of the text are not among `words`."""
-        return surplus_words(self.text)
-
-    def without(self, leg: Mode) -> str:
-        """Say what is done where a leg fails."""
-        if not self.main:
-            return "the search without this sub-query"
-        if self.mode is leg:
-            return "nothing"
-        return f"the {Mode.TEXT if leg is Mode.VECTOR else Mode.VECTOR} leg alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +67,17 @@ class Legs:
     def __init__(self, embedder: Embedder, vectors: VectorStore, texts: TextStore, settings: SearchSettings) -> None:
         """Begin with all of them trusted."""
         self._embedder, self._vectors, self._texts, self._settings = embedder, vectors, texts, settings
-        self._embedding, self._comparing, self._finding = (
-            Breaker(name, settings.breaker_failures, settings.breaker_pause)
-            for name in ("embedder", "vectors", "texts")
+        self._queries = QueryEmbedder(embedder, settings)
+        self._comparing, self._finding = (
+            Breaker(name, settings.breaker_failures, settings.breaker_pause) for name in ("vectors", "texts")
         )
 
-    async def run(self, ask: Ask, where: Filter, visible: Visible, stages: Stages) -> Found:
-        """Run the legs that are asked for."""
+    def begin(self, ask: Ask, scope: Scope, stages: Stages) -> AbstractAsyncContextManager[Begun]:
+        """Begin to embed a query, before it is known where it may look; see `QueryEmbedder.begin`."""
+        return self._queries.begin(ask, scope, stages)
+
+    async def run(self, ask: Ask, where: Filter, visible: Visible, stages: Stages, begun: Begun | None = None) -> Found:
+        """Run the legs that are asked for; `begun` is the query's embedding, where that was begun before."""
         named: list[str] = []
 
         async def text_leg() -> list[Hit] | None:
@@ -131,41 +86,31 @@ class Legs:
             return hits
 
         async with asyncio.TaskGroup() as group:
-            vector = group.create_task(self._vector(ask, where, visible, stages, named))
+            vector = group.create_task(self._vector(ask, where, visible, stages, named, begun))
             text = group.create_task(text_leg())
         return replace(vector.result(), text=text.result())
 
-    async def _vector(self, ask: Ask, where: Filter, visible: Visible, stages: Stages, named: Sequence[str]) -> Found:
+    async def _vector(
+        self,
+        ask: Ask,
+        where: Filter,
+        visible: Visible,
+        stages: Stages,
+        named: Sequence[str],
+        begun: Begun | None,
+    ) -> Found:
         """Run the vector leg; `named`: the chunks that the text leg has found by the time the query is embedded."""
         if ask.mode is Mode.TEXT:
             return Found(None, None, None)
         instead = ask.without(Mode.VECTOR)
 
-        async def embed(seconds: float) -> _Embedded:
-            text = await beginning(self._embedder, ask.text, ask.kind)
-            if len(text) < len(ask.text):
-                of_it = f"the vector leg on its first {len(text)} characters"
-                stages.note(Stage.EMBED, CUT_SHORT, "the query is longer than the model's window", of_it)
-            sketches = ask.sketches and (await self._embedder.info()).sketches
-            embeddings = await self._embedder.embed(
-                [text],
-                kind=ask.kind,
-                lane=Lane.QUERY,
-                timeout=seconds,
-                sketches=sketches,
-                tenant=where.scope.tenant,
-            )
-            tokens = embeddings.query_tokens[0] if embeddings.query_tokens else None
-            if sketches and tokens is None:
-                stages.note(Stage.RERANK, NO_TOKENS, "what stands in for the model gives no tokens", BEFORE)
-            return await self._checked(embeddings), tokens
-
-        embedded = await stages.run(
-            Stage.EMBED, embed, share=self._settings.embed_share, instead=instead, breaker=self._embedding
-        )
+        if begun is None:
+            embedded = await self._queries.embed(ask, where.scope, stages)
+        else:
+            embedded = await self._queries.finish(begun, ask, where.scope, stages)
         if embedded is None:
             return Found(None, None, None)
-        embedding, tokens = embedded
+        embedding, tokens = embedded.vector, embedded.tokens
 
         cosines: dict[str, float | None] = {}
         sketches: dict[str, bytes] = {}
@@ -229,15 +174,6 @@ class Legs:
         again = await stages.run(Stage.TEXT, leg, share=share, instead=instead, breaker=self._finding)
         return found if again is None else replace(found, text=again)
 
-    async def _checked(self, embeddings: Embeddings) -> NDArray[np.float32]:
-        """Take the one vector out. Raises UnavailableError where it is none that could be compared."""
-        dimensions = (await self._embedder.info()).dimensions
-        vectors = embeddings.vectors
-        if vectors.shape != (1, dimensions) or not np.isfinite(vectors).all():
-            raise UnavailableError("the embedder answered with something that is not one vector of its model")
-        vector: NDArray[np.float32] = vectors[0]
-        return vector
-
     async def _enough(self, search: _Search, where: Filter, visible: Visible, note: Callable[[str], None]) -> list[Hit]:
         """Search until there are enough visible hits, or no more.
 
@@ -286,8 +222,3 @@ class Legs:
 
 def _crowded(stages: Stages, stage: Stage, instead: str) -> None:
     stages.note(stage, CUT_SHORT, "too many candidates are not visible to this query", instead)
-
-
-def query_terms(words: Sequence[QueryWord]) -> list[QueryTerm]:
-    """Flatten the words of a query into the distinct terms that the text store looks up."""
-    return [QueryTerm(term, weight) for term, weight in term_weights(words).items()]

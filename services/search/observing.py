@@ -15,9 +15,10 @@ from memoryd.errors import UnavailableError
 from memoryd.evaluation.observations import Observation
 from memoryd.generations.parts import Parts
 from memoryd.ports import FileLog
+from services.search.ask import Ask
 from services.search.candidates import gather, word_weights
 from services.search.days import notes_of_days
-from services.search.legs import Ask, Legs
+from services.search.legs import Legs
 from services.search.outlines import Outlines
 from services.search.settings import SearchSettings
 from services.search.stages import Stages

@@ -17,9 +17,9 @@ from memoryd.domain.scoring import Weights
 from memoryd.domain.sketches import QueryTokens, match_sketches
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embedder, VectorStore
-from services.search.legs import BEFORE, Found
+from services.search.legs import Found
 from services.search.settings import SearchSettings
-from services.search.stages import Stages
+from services.search.stages import BEFORE, Stages
 
 NO_CROSS_ENCODER = "NO_CROSS_ENCODER"
 """Reason of a rerank stage that was to run a cross-encoder, and there is none."""

@@ -30,11 +30,13 @@ from memoryd.errors import UnavailableError
 from memoryd.ports import Embedder, FileLog, Manifest, TextStore, VectorStore
 from services.search.admission import Admission
 from services.search.answers import Answers
+from services.search.ask import Ask
 from services.search.candidates import gather, word_weights
 from services.search.days import notes_of_days
 from services.search.embeddings import CachingEmbedder
-from services.search.legs import Ask, Found, Legs
+from services.search.legs import Found, Legs
 from services.search.outlines import Outlines
+from services.search.query_embedding import Begun
 from services.search.rerank import Reranker
 from services.search.results import once, result
 from services.search.scoring import Scorings
@@ -75,23 +77,25 @@ class SearchService:
     async def search(self, scope: Scope, query: SearchQuery, *, timeout: float) -> SearchAnswer:
         """Run a search within `timeout` seconds.
 
-        The outlines are fixed first, then the legs run, then candidates are filtered by those outlines: read in the
-        other order, a commit in between could leave neither state of a file complete.
+        The outlines are fixed before the legs run, and candidates are filtered by those outlines: read in the other
+        order, a commit in between could leave neither state of a file complete. Embedding the query depends on neither.
         """
         query = self.settings.applied(scope, query)
         stages = Stages(timeout, self.settings.breaker_patience)
         wanted = query.freshness
-        behind = wanted is not None and not await self._outlines.reached(scope, wanted, stages)
-        fixed = await self._outlines.fix(scope, stages)
+        ask = Ask(query.text, query.mode, analyze_query(query.text), sketches=query.rerank is not Rerank.OFF)
+        async with self._legs.begin(ask, scope, stages) as begun:
+            behind = wanted is not None and not await self._outlines.reached(scope, wanted, stages)
+            fixed = await self._outlines.fix(scope, stages)
 
-        async def make() -> SearchAnswer:
-            async with self._admission.turn(stages.left / 2):
-                return await self._answer(scope, query, fixed.view, stages)
+            async def make() -> SearchAnswer:
+                async with self._admission.turn(stages.left / 2):
+                    return await self._answer(scope, query, ask, begun, fixed.view, stages)
 
-        if fixed.current:
-            answer = await self.answers.get(scope, fixed.view, query, stages.left, make)
-        else:  # what was purged meanwhile must not come from memory
-            answer = await make()
+            if fixed.current:
+                answer = await self.answers.get(scope, fixed.view, query, stages.left, make)
+            else:  # what was purged meanwhile must not come from memory
+                answer = await make()
         behind = behind or not fixed.current
         return replace(
             answer,
@@ -105,15 +109,15 @@ class SearchService:
         """Drop what is kept in memory of a workspace's content at once, as a purge asks for."""
         self.answers.forget(scope)
 
-    async def _answer(self, scope: Scope, query: SearchQuery, view: WorkspaceView, stages: Stages) -> SearchAnswer:
+    async def _answer(
+        self, scope: Scope, query: SearchQuery, ask: Ask, begun: Begun, view: WorkspaceView, stages: Stages
+    ) -> SearchAnswer:
         """Run the legs and what comes after them."""
         visible = Visible(view, query)
         where = await index_filter(scope, visible)
-        words = analyze_query(query.text)
-        notes = notes_of_days(query.text, view)
-        ask = Ask(query.text, query.mode, words, notes=notes, sketches=query.rerank is not Rerank.OFF)
+        ask = replace(ask, notes=notes_of_days(query.text, view))
         async with asyncio.TaskGroup() as group:
-            main = group.create_task(self._legs.run(ask, where, visible, stages))
+            main = group.create_task(self._legs.run(ask, where, visible, stages, begun))
             sub = group.create_task(run_subqueries(self._legs, query, where, visible, stages))
         subqueries = sub.result()
         found = await self._legs.expand(ask, main.result(), where, visible, stages)
@@ -129,7 +133,7 @@ class SearchService:
             others = [await self._score(scope, each.ask, visible, each.found, stages) for each in subqueries]
             scored = blend(scored, others)
         scored = await self._reranker.crossed(query, await self._model(), scored, stages)
-        scored = raise_days(raise_phrases(scored, quoted_phrases(query.text)), notes.days)
+        scored = raise_days(raise_phrases(scored, quoted_phrases(query.text)), ask.notes.days)
         scored = self._decayed(scored, query, stages)
         kept = [item for item in scored if item.score >= query.min_score]
         kept = once(await self._withhold(scope, kept, query, stages))
@@ -137,7 +141,7 @@ class SearchService:
         cited = query.citations is CitationMode.ON or (
             query.citations is CitationMode.AUTO and query.chat is Chat.DIRECT
         )
-        asked = [*words, *(word for each in subqueries for word in each.ask.words)]
+        asked = [*ask.words, *(word for each in subqueries for word in each.ask.words)]
         terms = {term for word in asked for term in word.terms}
         return SearchAnswer(
             results=tuple(result(item, terms, cited=cited, explain=query.explain) for item in kept),

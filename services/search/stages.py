@@ -29,6 +29,12 @@ _SECONDS = {stage: STAGE_SECONDS.labels(stage.value) for stage in Stage}  # look
 STAGE_DEGRADED = Counter("memoryd_search_degraded_total", "Search stages that were skipped.", ["stage", "reason"])
 
 
+BEFORE = "the order before it"
+"""What is done where the rerank stage fails."""
+CUT_SHORT = "CUT_SHORT"
+"""Reason of a stage that took only a part: the beginning of a query, or the first of very many candidates."""
+
+
 class Stages:
     """The stages of one search."""
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from memoryd.domain.queries import Mode, SearchQuery, TypedKind, TypedQuery
 from memoryd.domain.text import analyze_query
 from memoryd.ports import Filter, Hit, TextKind
-from services.search.legs import Ask, Found, Legs
+from services.search.ask import Ask
+from services.search.legs import Found, Legs
 from services.search.stages import Stages
 from services.search.visibility import Visible
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +16,25 @@ from memoryd.domain.names import Scope
 from memoryd.domain.outlines import WorkspaceView
 from memoryd.domain.queries import Chat, Mode, SearchAnswer, SearchQuery
 from memoryd.errors import DeadlineExceededError, UnavailableError
-from memoryd.ports import Lane, TextKind
+from memoryd.ports import Embeddings, Lane, TextKind
 from services.search.answers import Answers
 from services.search.embeddings import CachingEmbedder
 from services.search.flights import Flights
 from services.search.settings import SearchSettings
 from tests.support.fakes import FakeEmbedder
 from tests.support.searching import SCOPE, World
+
+
+class SlowModel(FakeEmbedder):
+    """Embeds when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str], **options: Any) -> Embeddings:  # noqa: ANN401  (passed on)
+        await self.go.wait()
+        return await super().embed(texts, **options)
 
 
 @pytest.fixture
@@ -107,6 +121,22 @@ async def test_the_same_searches_at_one_time_are_done_once(world: World) -> None
     answers = await asyncio.gather(*(world.search() for _ in range(20)))
     assert len(world.texts.limits) == 1
     assert len({answer.results for answer in answers}) == 1
+
+
+async def test_an_answer_that_two_wait_for_is_whole_when_the_first_has_gone() -> None:
+    world = World()
+    slow = SlowModel()
+    world.service.embedder = slow
+    world.service.__post_init__()
+    await world.log.subscribe("indexer")
+    await world.put("a.md", "the ferry leaves the harbour")
+    first, second = (asyncio.create_task(world.search()) for _ in range(2))
+    await asyncio.sleep(0.05)
+    first.cancel()
+    await asyncio.wait({first})
+    slow.go.set()
+    answer = await second
+    assert (answer.mode, answer.degraded) == (Mode.HYBRID, ())
 
 
 async def test_answers_are_never_those_of_another_view() -> None:
