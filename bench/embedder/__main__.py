@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from bench.embedder import compare, load, sections
+from bench.embedder import compare, sections, threads
 from bench.embedder.raw import Raw
 from bench.embedder.served import Served, serving
 from bench.embedder.texts import Corpus, queries, read_corpus
@@ -19,11 +19,14 @@ from memoryd.ports import Lane
 from services.embedder.settings import EmbedderSettings
 
 SECTIONS = ("bulk", "query", "mixed", "callers", "same", "sketches", "overload", "compare")
+_ASKED_FOR = ("threads",)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.embedder", description=__doc__)
-    parser.add_argument("sections", nargs="*", default=SECTIONS, help=f"{', '.join(SECTIONS)}; default: all")
+    parser.add_argument(
+        "sections", nargs="*", default=SECTIONS, help=f"{', '.join(SECTIONS)}; default: these; also {_ASKED_FOR[0]}"
+    )
     parser.add_argument(
         "--corpus", type=Path, action="append", help="a folder of Markdown or a retrieval set; repeatable"
     )
@@ -37,8 +40,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--infinity", type=Path, help="infinity_emb of an environment of its own, to compare with")
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     arguments = parser.parse_args()
-    if unknown := set(arguments.sections) - set(SECTIONS):
+    if unknown := set(arguments.sections) - {*SECTIONS, *_ASKED_FOR}:
         parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    if arguments.infinity:
+        arguments.infinity = arguments.infinity.absolute()  # it runs in another folder
     return arguments
 
 
@@ -71,9 +76,6 @@ async def _section(
         found = [await sections.bulk(served, raw, each, arguments.rounds, engine) for each in corpora]
         return [figure for figures in found for figure in figures]
 
-    async def compared() -> list[Figure]:
-        return await compare.run(corpus, await load.stream_rate(served.embedder, corpus.texts), arguments.infinity)
-
     runs: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
         "bulk": bulk,
         "query": partial(sections.query, served, raw, questions),
@@ -82,7 +84,8 @@ async def _section(
         "same": partial(sections.same, served, raw, corpus),
         "sketches": partial(sections.sketches, served, corpus, arguments.rounds),
         "overload": partial(sections.overload, served, corpus, arguments.seconds, arguments.factor),
-        "compare": compared,
+        "threads": partial(asyncio.to_thread, threads.run, arguments.queries),
+        "compare": partial(compare.run, corpus, served, arguments.infinity, arguments.rounds),
     }
     return await runs[section]()
 

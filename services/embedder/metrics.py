@@ -64,6 +64,30 @@ class EmbedderMetrics:
         )
 
 
+class BatchMetrics:
+    """Counts the batches of one lane; its counters are looked up once."""
+
+    def __init__(self, metrics: EmbedderMetrics, lane: str) -> None:
+        self._seconds = metrics.batch_seconds.labels(lane)
+        self._sizes = metrics.batch_tokens.labels(lane)
+        self._texts = metrics.texts.labels(lane)
+        self._tokens = metrics.tokens.labels(lane)
+        self._padding = metrics.padding.labels(lane)
+        self._queued = metrics.queue_seconds.labels(lane)
+
+    def batch(self, texts: int, tokens: int, padding: int, seconds: float) -> None:
+        """Count a batch that took `seconds`."""
+        self._seconds.observe(seconds)
+        self._sizes.observe(tokens)
+        self._texts.inc(texts)
+        self._tokens.inc(tokens)
+        self._padding.inc(padding)
+
+    def queued(self, seconds: float) -> None:
+        """Count how long a call has waited for the batch of its first text."""
+        self._queued.observe(seconds)
+
+
 @cache
 def process_metrics() -> EmbedderMetrics:
     """Give the process's own, in the default registry: several services of one process share them."""

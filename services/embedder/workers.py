@@ -15,8 +15,8 @@ from memoryd import tracing
 from memoryd.errors import InvalidInputError, UnavailableError
 from services.embedder.engines.engine import Batched
 from services.embedder.lane import Lane
-from services.embedder.metrics import EmbedderMetrics
-from services.embedder.requests import Request, Text
+from services.embedder.metrics import BatchMetrics, EmbedderMetrics
+from services.embedder.requests import Text
 from services.embedder.sketching import Sketched
 
 _BEFORE_REPLACEMENT = 0.1  # seconds: what kills each thread at its start must not take all of a core
@@ -50,6 +50,7 @@ class Workers:
             nice: how far they give way to other threads.
         """
         self._lane, self._engine, self._metrics, self._probe, self._nice = lane, engine, metrics, probe, nice
+        self._counted = BatchMetrics(metrics, lane.name)
         self._threads = [self._thread() for _ in range(threads)]
 
     def start(self) -> None:
@@ -105,15 +106,13 @@ class Workers:
         except BaseException as error:  # noqa: BLE001  (as in _run)
             self._metrics.batch_failures.labels(self._lane.name).inc()
             _log.warning("batch failed", lane=self._lane.name, texts=len(batch), error=repr(error))
-            self._observe(batch, began, failed=type(error).__name__)
+            self._note(batch, began, time.monotonic() - began, type(error).__name__)
             self._find_cause(batch, error)
             return
         ended = time.monotonic()
         for text, vector, sketch in zip(batch, vectors, sketches, strict=True):
             text.request.put(text.index, vector, sketch)
-        # After the answers: nobody waits for what is counted.
-        self._count(batch, ended - began)
-        self._observe(batch, began)
+        self._note(batch, began, ended - began)  # after the answers: nobody waits for what is counted
 
     def _find_cause(self, batch: list[Text], error: BaseException) -> None:
         """Tell a text that the model fails on from an engine that fails on everything."""
@@ -159,25 +158,21 @@ class Workers:
         failed.__cause__ = error
         return failed
 
-    def _count(self, batch: Sequence[Text], seconds: float) -> None:
-        lane, (tokens, padding) = self._lane.name, _size(batch)
-        self._lane.pace.note(tokens, seconds)
-        self._metrics.batch_seconds.labels(lane).observe(seconds)
-        self._metrics.batch_tokens.labels(lane).observe(tokens)
-        self._metrics.texts.labels(lane).inc(len(batch))
-        self._metrics.tokens.labels(lane).inc(tokens)
-        self._metrics.padding.labels(lane).inc(padding)
-
-    def _observe(self, batch: Sequence[Text], began: float, *, failed: str = "") -> None:
-        """Tell how long the calls in a batch had waited, and add its span to their traces."""
+    def _note(self, batch: Sequence[Text], began: float, seconds: float, failed: str = "") -> None:
+        """Count a batch, and how long the calls in it had waited; add its span to their traces."""
+        tokens, padding = _size(batch)
+        if not failed:
+            self._lane.pace.note(tokens, seconds)
+            self._counted.batch(len(batch), tokens, padding, seconds)
         requests = list(dict.fromkeys(text.request for text in batch))
         for request in requests:
-            self._observe_once(request, began)
-        tokens, padding = _size(batch)
+            if request.first_batch is None:
+                request.first_batch = began
+                self._counted.queued(began - request.created)
         tracing.batch(
             "embedder.batch",
             [request.span for request in requests],
-            time.monotonic() - began,
+            seconds,
             failed=failed,
             lane=self._lane.name,
             texts=len(batch),
@@ -185,11 +180,6 @@ class Workers:
             padding=padding,
             queue_seconds=max(began - request.created for request in requests),
         )
-
-    def _observe_once(self, request: Request, now: float) -> None:
-        if request.first_batch is None:
-            request.first_batch = now
-            self._metrics.queue_seconds.labels(self._lane.name).observe(now - request.created)
 
 
 def _size(batch: Sequence[Text]) -> tuple[int, int]:

@@ -34,6 +34,10 @@ class OnnxEngine:
     2 threads, this session, nice 10  3,016             5.6 ms       17.0 ms
     1 caller, a session of 2 threads  2,512             23.6 ms      49.4 ms
     ================================= ================= ============ ============
+
+    A second thread for a query alone gains nothing, either (`python -m bench.embedder threads`, 8 to 20 tokens,
+    real-time priority on 2 cores): p50 5.2 ms by one thread, 6.0 by two, 6.2 by two that spin; beside a process that
+    keeps a core busy p95 6.2, 6.2 and 29 ms.
     """
 
     def __init__(
