@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -107,8 +107,13 @@ class ChunkStore(Protocol):
         """Remove chunks; ids that are not there are no error."""
         ...
 
-    def scan(self, scope: Scope, path: str | None = None) -> AsyncIterator[Sequence[ChunkRef]]:
-        """Iterate in pages over all stored chunks of a workspace, or of one file."""
+    def scan(
+        self, scope: Scope, path: str | None = None, *, known: Container[str] | None = None
+    ) -> AsyncIterator[Sequence[ChunkRef]]:
+        """Iterate in pages over all stored chunks of a workspace, or of one file.
+
+        Of chunks whose ids are `known`, nothing but the id need be read: their path and birth may be empty.
+        """
         ...
 
     async def close(self) -> None:

@@ -118,9 +118,10 @@ class Sweeper:
         """Look over all workspaces for chunks that no outline lists, and queue their files."""
         for scope in await self._manifest.scopes():
             outlines = (await self._manifest.view(scope)).outlines
+            listed = {name for outline in outlines.values() for name in outline.by_id}
             for store in self._stores:
                 async with asyncio.timeout(self._settings.store_timeout) as limit:
-                    async for page in store.scan(scope):
+                    async for page in store.scan(scope, known=listed):
                         self._queue(page, outlines)
                         limit.reschedule(asyncio.get_running_loop().time() + self._settings.store_timeout)
 

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -228,10 +228,17 @@ class _MemoryStore:
     def remove(self, name: str) -> None:
         del self.held[name]
 
-    async def scan(self, scope: Scope, path: str | None = None) -> AsyncIterator[Sequence[ChunkRef]]:
+    async def scan(
+        self, scope: Scope, path: str | None = None, *, known: Container[str] | None = None
+    ) -> AsyncIterator[Sequence[ChunkRef]]:
         found = [chunk for chunk in self.held.values() if chunk.key.scope == scope and path in {None, chunk.key.path}]
         for begin in range(0, len(found), 2):
-            yield [ChunkRef(chunk.id, chunk.key.path, chunk.birth) for chunk in found[begin : begin + 2]]
+            yield [
+                ChunkRef(chunk.id, "", Revision(0, 0))
+                if known is not None and chunk.id in known
+                else ChunkRef(chunk.id, chunk.key.path, chunk.birth)
+                for chunk in found[begin : begin + 2]
+            ]
 
     async def close(self) -> None:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -78,7 +78,13 @@ class TantivyTextStore:
         index, _ = self._tenant(where.scope.tenant)
         return await self._run(self._readers, partial(index.search, terms, where, limit))
 
-    async def scan(self, scope: Scope, path: str | None = None) -> AsyncIterator[Sequence[ChunkRef]]:
+    async def scan(
+        self,
+        scope: Scope,
+        path: str | None = None,
+        *,
+        known: Container[str] | None = None,  # noqa: ARG002  (all of it is at hand)
+    ) -> AsyncIterator[Sequence[ChunkRef]]:
         """Iterate in pages over all chunks that a workspace, or one file, had when the iteration began."""
         index, _ = self._tenant(scope.tenant)
         snapshot = await self._run(self._readers, partial(index.snapshot, scope, path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from memoryd.adapters.payloads import (
     CHUNK_FIELDS,
     REF_FIELDS,
     SKETCH_FIELD,
+    id_alone,
     to_chunk,
     to_ref,
     to_sketch,
@@ -161,13 +162,29 @@ class EdgeVectorStore:
                     found[payload["text_hash"]] = Embedding(vector, to_sketch(payload))
         return found
 
-    async def scan(self, scope: Scope, path: str | None = None) -> AsyncIterator[Sequence[ChunkRef]]:
-        """Iterate in pages over all stored chunks of a workspace, or of one file."""
+    async def scan(
+        self, scope: Scope, path: str | None = None, *, known: Container[str] | None = None
+    ) -> AsyncIterator[Sequence[ChunkRef]]:
+        """Iterate in pages over all stored chunks of a workspace, or of one file.
+
+        Of chunks whose ids are `known`, only the id is read. What is stored beside it is 10 KB with a sketch, and a
+        scan would bring all of it into memory.
+        """
         must = points.in_scope(scope)
         if path is not None:
             must.append(points.equals("path", path))
-        async for page in self._scroll(edge.Filter(must=must), REF_FIELDS, with_vector=False):
-            yield [to_ref(str(record.id), record.payload or {}) for record in page]
+        where = edge.Filter(must=must)
+        async for page in self._scroll(where, REF_FIELDS if known is None else [], with_vector=False):
+            if known is None:
+                yield [to_ref(str(record.id), record.payload or {}) for record in page]
+                continue
+            ids = [str(record.id) for record in page]
+            unknown = [each for each in ids if each not in known]  # before the yield: it may change there
+            yield [id_alone(each) for each in ids if each in known]
+            if unknown:
+                where_unknown = edge.Filter(must=[*points.in_scope(scope), edge.HasIdCondition(set(unknown))])
+                async for found in self._scroll(where_unknown, REF_FIELDS, with_vector=False):
+                    yield [to_ref(str(record.id), record.payload or {}) for record in found]
 
     async def count(self) -> int:
         """Count the stored chunks of all scopes, about; those are included that no outline lists."""
@@ -222,7 +239,7 @@ class EdgeVectorStore:
         offset: edge.PointId | None = None
         while True:
             request = edge.ScrollRequest(
-                offset=offset, limit=_PAGE, filter=where, with_payload=fields, with_vector=with_vector
+                offset=offset, limit=_PAGE, filter=where, with_payload=fields or False, with_vector=with_vector
             )
             page, offset = await self._read(partial(self._shard.scroll, request))
             if page:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -103,7 +103,13 @@ class OpenSearchTextStore:
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.key.path, hit.chunk.id))
         return hits
 
-    async def scan(self, scope: Scope, path: str | None = None) -> AsyncIterator[Sequence[ChunkRef]]:
+    async def scan(
+        self,
+        scope: Scope,
+        path: str | None = None,
+        *,
+        known: Container[str] | None = None,  # noqa: ARG002  (all of it is at hand)
+    ) -> AsyncIterator[Sequence[ChunkRef]]:
         """Iterate in pages over all stored chunks of a workspace, or of one file, in the order of their keys.
 
         Each page asks for what comes after the last key: what is there all along comes once, whatever is written

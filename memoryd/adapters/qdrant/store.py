@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.conversions.common_types import PointId
 
-from memoryd.adapters.payloads import CHUNK_FIELDS, REF_FIELDS, SKETCH_FIELD, to_chunk, to_ref, to_sketch, to_sketches
+from memoryd.adapters.payloads import (
+    CHUNK_FIELDS,
+    REF_FIELDS,
+    SKETCH_FIELD,
+    id_alone,
+    to_chunk,
+    to_ref,
+    to_sketch,
+    to_sketches,
+)
 from memoryd.adapters.qdrant.collection import ensure_collection
 from memoryd.adapters.qdrant.connection import connect, translated
 from memoryd.adapters.qdrant.points import any_of, condition, equals, in_scope, point, with_ids
@@ -129,13 +138,28 @@ class QdrantVectorStore:
                     found[payload["text_hash"]] = Embedding(vector, to_sketch(payload))
         return found
 
-    async def scan(self, scope: Scope, path: str | None = None) -> AsyncIterator[Sequence[ChunkRef]]:
-        """Iterate in pages over all stored chunks of a workspace, or of one file."""
+    async def scan(
+        self, scope: Scope, path: str | None = None, *, known: Container[str] | None = None
+    ) -> AsyncIterator[Sequence[ChunkRef]]:
+        """Iterate in pages over all stored chunks of a workspace, or of one file.
+
+        Of chunks whose ids are `known`, only the id is read.
+        """
         must = in_scope(scope)
         if path is not None:
             must.append(equals("path", path))
-        async for page in self._scroll(models.Filter(must=must), REF_FIELDS, with_vectors=False):
-            yield [to_ref(str(record.id), record.payload or {}) for record in page]
+        where = models.Filter(must=must)
+        async for page in self._scroll(where, REF_FIELDS if known is None else [], with_vectors=False):
+            if known is None:
+                yield [to_ref(str(record.id), record.payload or {}) for record in page]
+                continue
+            ids = [str(record.id) for record in page]
+            unknown = [each for each in ids if each not in known]  # before the yield: it may change there
+            yield [id_alone(each) for each in ids if each in known]
+            if unknown:
+                where_unknown = with_ids(scope, unknown)
+                async for found in self._scroll(where_unknown, REF_FIELDS, with_vectors=False):
+                    yield [to_ref(str(record.id), record.payload or {}) for record in found]
 
     async def count(self) -> int:
         """Count the stored chunks of all scopes, about; those are included that no outline lists."""
@@ -167,7 +191,7 @@ class QdrantVectorStore:
                     where,
                     limit=_PAGE,
                     offset=offset,
-                    with_payload=fields,
+                    with_payload=fields or False,
                     with_vectors=with_vectors,
                     consistency=self._consistency,
                     timeout=self._settings.timeout,

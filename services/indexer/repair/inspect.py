@@ -128,7 +128,8 @@ class Inspector:
         held = _Held()
         missing = {name: path for path, outline in outlines.items() for name in outline.by_id}
         async with asyncio.timeout(self._timeout) as limit:
-            async for page in store.scan(scope):
+            # What a commit has written since the outlines were read is not known, and nothing else is read in full.
+            async for page in store.scan(scope, known=missing):
                 for chunk in page:
                     if missing.pop(chunk.id, None) is not None:
                         continue
