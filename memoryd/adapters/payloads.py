@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import binascii
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any
 
 from pybase64 import b64decode, b64encode
@@ -75,15 +73,6 @@ def with_sketch(embedded: EmbeddedChunk) -> dict[str, Any]:
 def to_sketch(payload: Mapping[str, Any]) -> bytes:
     """Read a sketch back; empty where the record has none."""
     return b64decode(payload.get(SKETCH_FIELD, ""), validate=True)
-
-
-def to_sketches(payloads: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, bytes]:
-    """Read the sketches of many records back, by id; those that can't be read are left out."""
-    sketches = {}
-    for name, payload in payloads:
-        with suppress(binascii.Error):
-            sketches[name] = to_sketch(payload)
-    return sketches
 
 
 def id_alone(name: str) -> ChunkRef:

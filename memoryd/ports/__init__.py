@@ -23,11 +23,11 @@ from memoryd.ports.services import (
 )
 from memoryd.ports.stores import (
     ChunkStore,
-    Compared,
     EmbeddedChunk,
     Embedding,
     Filter,
     Hit,
+    Nearest,
     QueryTerm,
     TextStore,
     VectorStore,
@@ -36,7 +36,6 @@ from memoryd.ports.workspace import Workspace, WorkspaceFile
 
 __all__ = [
     "ChunkStore",
-    "Compared",
     "Current",
     "Delivery",
     "EmbeddedChunk",
@@ -55,6 +54,7 @@ __all__ = [
     "Lane",
     "Maintenance",
     "Manifest",
+    "Nearest",
     "PartProbe",
     "Principal",
     "QuarantinedFile",

@@ -52,19 +52,16 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """What a query's vector was compared with.
+class Nearest:
+    """What a query's vector was compared with, by id.
 
     Attributes:
-        hits: the nearest chunks by cosine, best first.
-        cosines: of the other chunks that were named, by id; None where the store does not hold one.
-        sketches: the token sketches of all of them, by id, where they were wanted; empty where a chunk has none. One
-            that can't be read is left out.
+        hits: the nearest chunks and their cosines, best first.
+        cosines: of the other chunks that were named; None where the store does not hold one.
     """
 
-    hits: Sequence[Hit]
+    hits: Sequence[tuple[str, float]]
     cosines: Mapping[str, float | None]
-    sketches: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +129,12 @@ class VectorStore(ChunkStore, Protocol):
         """Find the nearest chunks by cosine, best first."""
         ...
 
-    async def compare(
-        self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str], *, sketches: bool
-    ) -> Compared:
-        """Do what `search`, `cosines` and `sketches` do, at the cost of one call."""
+    async def nearest(self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str]) -> Nearest:
+        """Do what `search` and `cosines` do in one call, and read no chunk."""
+        ...
+
+    async def chunks(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        """Read chunks by id; those that are not there are left out."""
         ...
 
     async def cosines(self, vector: NDArray[np.float32], scope: Scope, ids: Sequence[str]) -> Mapping[str, float]:

@@ -20,6 +20,7 @@ from memoryd.domain.text import EXPANDING_HITS, expansion
 from memoryd.errors import MemorydError, UnavailableError
 from memoryd.ports import Embedder, Filter, Hit, QueryTerm, TextStore, VectorStore
 from services.search.ask import Ask
+from services.search.chunks import Chunks
 from services.search.query_embedding import Begun, QueryEmbedder
 from services.search.settings import SearchSettings
 from services.search.stages import CUT_SHORT, Stages
@@ -42,7 +43,6 @@ class Found:
         more: visible chunks that neither leg found, but a sub-query did, or that are of a day that was named: they are
             compared with the query as well.
         cosines: of chunks that the vector leg was told of, by id; None where the store does not hold one.
-        sketches: the token sketches that the vector leg has read, by id; empty where a chunk has none.
     """
 
     vector: list[Hit] | None
@@ -51,7 +51,6 @@ class Found:
     tokens: QueryTokens | None = None
     more: Sequence[Hit] = ()
     cosines: Mapping[str, float | None] = field(default_factory=dict)
-    sketches: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def mode(self) -> Mode:
@@ -68,6 +67,7 @@ class Legs:
         """Begin with all of them trusted."""
         self._embedder, self._vectors, self._texts, self._settings = embedder, vectors, texts, settings
         self._queries = QueryEmbedder(embedder, settings)
+        self.chunks = Chunks(settings.chunk_cache_bytes, settings.chunk_cache_seconds)
         self._comparing, self._finding = (
             Breaker(name, settings.breaker_failures, settings.breaker_pause) for name in ("vectors", "texts")
         )
@@ -82,7 +82,9 @@ class Legs:
 
         async def text_leg() -> list[Hit] | None:
             hits = await self._text(ask, where, visible, stages)
-            named.extend(hit.chunk.id for hit in hits or ())
+            chunks = [hit.chunk for hit in hits or ()]
+            self.chunks.keep(chunks)
+            named.extend(chunk.id for chunk in chunks)
             return hits
 
         async with asyncio.TaskGroup() as group:
@@ -113,14 +115,13 @@ class Legs:
         embedding, tokens = embedded.vector, embedded.tokens
 
         cosines: dict[str, float | None] = {}
-        sketches: dict[str, bytes] = {}
 
         async def search(where: Filter, limit: int) -> Sequence[Hit]:
-            wanted = tokens is not None and limit <= self._settings.depth  # of many, most are not looked at
-            compared = await self._vectors.compare(embedding, where, limit, named, sketches=wanted)
-            cosines.update(compared.cosines)
-            sketches.update(compared.sketches)
-            return compared.hits
+            near = await self._vectors.nearest(embedding, where, limit, named)
+            cosines.update(near.cosines)
+            read = partial(self._vectors.chunks, where.scope)
+            chunks = await self.chunks.of(where.scope, [name for name, _ in near.hits], read)
+            return [Hit(chunks[name], cosine) for name, cosine in near.hits if name in chunks]
 
         async def leg(_: float) -> tuple[list[Hit], list[Hit]]:
             hits = await self._enough(search, where, visible, partial(_crowded, stages, Stage.VECTOR))
@@ -133,7 +134,7 @@ class Legs:
         if done is None:  # token sketches are in the store that has just failed
             return Found(None, None, embedding)
         hits, more = done
-        return Found(hits, None, embedding, tokens, more, cosines, sketches)
+        return Found(hits, None, embedding, tokens, more, cosines)
 
     async def _text(self, ask: Ask, where: Filter, visible: Visible, stages: Stages) -> list[Hit] | None:
         if ask.mode is Mode.VECTOR:

@@ -17,7 +17,6 @@ from memoryd.domain.scoring import Weights
 from memoryd.domain.sketches import QueryTokens, match_sketches
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embedder, VectorStore
-from services.search.legs import Found
 from services.search.settings import SearchSettings
 from services.search.stages import BEFORE, Stages
 
@@ -41,19 +40,16 @@ class Reranker:
         )
 
     async def sketched(
-        self, scope: Scope, scored: Sequence[Scored], found: Found, weights: Weights, stages: Stages
+        self, scope: Scope, scored: Sequence[Scored], tokens: QueryTokens | None, weights: Weights, stages: Stages
     ) -> Sketched | None:
         """Order by token sketches; None where the fused order stays: no candidates, no tokens, or a failure."""
-        tokens = found.tokens
         if tokens is None or not len(tokens.vectors) or not scored:
             return None
 
         async def work(_: float) -> Sketched:
-            names = [item.candidate.chunk.id for item in scored[:SKETCH_DEPTH]]
-            held = {name: found.sketches[name] for name in names if name in found.sketches}
-            if missing := [name for name in names if name not in held]:
-                held.update(await self._vectors.sketches(scope, missing))
-            return await asyncio.to_thread(_match, scored, tokens, held, weights)
+            names = [item.candidate.chunk.id for item in scored]
+            found = await self._vectors.sketches(scope, names[:SKETCH_DEPTH])
+            return await asyncio.to_thread(_match, scored, tokens, found, weights)
 
         return await stages.run(
             Stage.RERANK,

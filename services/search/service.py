@@ -87,6 +87,7 @@ class SearchService:
         async with self._legs.begin(ask, scope, stages) as begun:
             behind = wanted is not None and not await self._outlines.reached(scope, wanted, stages)
             fixed = await self._outlines.fix(scope, stages)
+            self._legs.chunks.prune(scope, fixed.view)
 
             async def make() -> SearchAnswer:
                 async with self._admission.turn(stages.left / 2):
@@ -108,6 +109,7 @@ class SearchService:
     def forget(self, scope: Scope) -> None:
         """Drop what is kept in memory of a workspace's content at once, as a purge asks for."""
         self.answers.forget(scope)
+        self._legs.chunks.forget(scope)
 
     async def _answer(
         self, scope: Scope, query: SearchQuery, ask: Ask, begun: Begun, view: WorkspaceView, stages: Stages
@@ -164,7 +166,7 @@ class SearchService:
         candidates = await gather(scope, words, weights, visible, found, self.vectors, stages)
         scored = rank(candidates, unrelated=model.unrelated, related=model.related, weights=scoring.weights)
         stages.add(Stage.FUSE, time.monotonic() - began)
-        sketched = await self._reranker.sketched(scope, scored, found, scoring.weights, stages)
+        sketched = await self._reranker.sketched(scope, scored, found.tokens, scoring.weights, stages)
         rare_match = sketched.rare_match if sketched else None
         evidence = Evidence(len(words), nats_per_byte(words, weights), best_coverage(scored), rare_match)
         return calibrated(sketched.scored if sketched else scored, evidence, scoring, subject=has_subject(words))

@@ -57,6 +57,12 @@ class SearchSettings(BaseSettings):
     vector_cache_bytes: int = Field(
         default=32 << 20, ge=0, description="Memory for queries' embeddings, about; 0: none are kept."
     )
+    chunk_cache_bytes: int = Field(
+        default=64 << 20,
+        ge=0,
+        description="Memory for chunks that were found before, about; 0: none are kept. 64 MiB are 20,000 chunks.",
+    )
+    chunk_cache_seconds: float = Field(default=3600.0, gt=0, description="How long a chunk is kept at most.")
     rerank_share: float = Field(
         default=0.5, gt=0, le=1, description="Share of the time then left that each way to rerank may take."
     )
@@ -93,7 +99,7 @@ class SearchSettings(BaseSettings):
     )
 
     def without_caches(self) -> SearchSettings:
-        """Do all work anew each time, as a measurement of it needs."""
+        """Do all work of a query anew each time, as a measurement of it needs; chunks that are known stay known."""
         return self.model_copy(update={"answer_cache_bytes": 0, "vector_cache_bytes": 0})
 
     def applied(self, scope: Scope, query: SearchQuery) -> SearchQuery:

@@ -274,29 +274,37 @@ class TestCosines:
             assert await store.cosines(vector(0), scope, [kept.chunk.id]) == {}
 
 
-class TestCompare:
-    async def test_it_is_a_search_with_cosines_and_sketches(self, store: VectorStore) -> None:
-        chunks = [replace(embedded(n), sketch=b"" if n == 1 else bytes([n])) for n in range(80)]
+class TestNearest:
+    async def test_it_is_a_search_with_cosines(self, store: VectorStore) -> None:
+        chunks = [embedded(n) for n in range(80)]
         await store.upsert(chunks)
         gone = str(uuid.uuid4())
-        compared = await store.compare(vector(0), HERE, 60, [*ids(chunks), gone], sketches=True)
-        assert list(compared.hits) == list(await store.search(vector(0), HERE, 60))
-        cosines = await store.cosines(vector(0), SCOPE, ids(chunks))
-        assert compared.cosines == {**cosines, gone: None}
-        assert compared.sketches == {c.chunk.id: c.sketch for c in chunks}
-
-    async def test_nothing_is_read_that_is_not_asked_for(self, store: VectorStore) -> None:
-        await store.upsert([embedded(0)])
-        compared = await store.compare(vector(0), HERE, 1, [], sketches=False)
-        assert [hit.chunk for hit in compared.hits] == [embedded(0).chunk]
-        assert (compared.cosines, compared.sketches) == ({}, {})
+        near = await store.nearest(vector(0), HERE, 60, [*ids(chunks), gone])
+        assert list(near.hits) == [(hit.chunk.id, hit.score) for hit in await store.search(vector(0), HERE, 60)]
+        assert near.cosines == {**await store.cosines(vector(0), SCOPE, ids(chunks)), gone: None}
+        assert (await store.nearest(vector(0), HERE, 1, [])).cosines == {}
 
     async def test_of_another_scope_there_is_nothing(self, store: VectorStore) -> None:
         kept = embedded(0)
         await store.upsert([kept])
         for scope in NEIGHBOURS:
-            compared = await store.compare(vector(0), Filter(scope), 9, [kept.chunk.id], sketches=True)
-            assert (compared.hits, compared.cosines, compared.sketches) == ([], {kept.chunk.id: None}, {})
+            near = await store.nearest(vector(0), Filter(scope), 9, [kept.chunk.id])
+            assert (list(near.hits), near.cosines) == ([], {kept.chunk.id: None})
+
+
+class TestChunks:
+    async def test_they_are_read_by_id(self, store: VectorStore) -> None:
+        chunks = [embedded(n) for n in range(1_200)]
+        await store.upsert(chunks)
+        wanted = [str(uuid.uuid4()), *ids(chunks[:1_100])]
+        assert await store.chunks(SCOPE, wanted) == {c.chunk.id: c.chunk for c in chunks[:1_100]}
+        assert await store.chunks(SCOPE, []) == {}
+
+    async def test_of_another_scope_there_are_none(self, store: VectorStore) -> None:
+        kept = embedded(0)
+        await store.upsert([kept])
+        for scope in NEIGHBOURS:
+            assert await store.chunks(scope, [kept.chunk.id]) == {}
 
 
 class TestSketches:

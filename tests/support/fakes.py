@@ -21,7 +21,7 @@ from memoryd.domain.queries import ModelInfo
 from memoryd.domain.sealing import sealed_key
 from memoryd.domain.sketches import QueryTokens, make_sketch
 from memoryd.errors import ConflictError, UnimplementedError
-from memoryd.ports import Compared, EmbeddedChunk, Embedding, Embeddings, Filter, Hit, Lane, QueryTerm, TextKind
+from memoryd.ports import EmbeddedChunk, Embedding, Embeddings, Filter, Hit, Lane, Nearest, QueryTerm, TextKind
 
 DIMENSIONS = 8
 
@@ -282,15 +282,14 @@ class MemoryVectorStore(_MemoryStore):
         hits = [Hit(chunk, float(self.stored[chunk.id] @ vector)) for chunk in self.matching(where)]
         return sorted(hits, key=lambda hit: -hit.score)[:limit]
 
-    async def compare(
-        self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str], *, sketches: bool
-    ) -> Compared:
-        # Not by way of `self`: a test's own `cosines` and `sketches` are calls of their own.
+    async def nearest(self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str]) -> Nearest:
         hits = await MemoryVectorStore.search(self, vector, where, limit)
-        named = dict.fromkeys([*(hit.chunk.id for hit in hits), *ids])
-        found = await MemoryVectorStore.sketches(self, where.scope, list(named)) if sketches else {}
         cosines = dict.fromkeys(ids) | dict(await MemoryVectorStore.cosines(self, vector, where.scope, ids))
-        return Compared(hits, cosines, {name: found.get(name, b"") for name in named} if sketches else {})
+        return Nearest([(hit.chunk.id, hit.score) for hit in hits], cosines)
+
+    async def chunks(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        held = {name: self.held[name] for name in ids if name in self.held}
+        return {name: chunk for name, chunk in held.items() if chunk.key.scope == scope}
 
     async def cosines(self, vector: NDArray[np.float32], scope: Scope, ids: Sequence[str]) -> Mapping[str, float]:
         held = {name: self.held[name] for name in ids if name in self.held}

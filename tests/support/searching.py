@@ -14,7 +14,7 @@ from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Listed, Outline, WorkspaceView
 from memoryd.domain.queries import SearchAnswer, SearchQuery
 from memoryd.domain.text import analyze
-from memoryd.ports import Compared, EmbeddedChunk, Filter, Hit
+from memoryd.ports import EmbeddedChunk, Filter, Hit, Nearest
 from services.search.service import SearchService
 from services.search.settings import SearchSettings
 from tests.support.fakes import (
@@ -43,10 +43,10 @@ class Failing:
         await self._begin(limit)
         return self._scored(await self.store.search(wanted, where, limit))
 
-    async def compare(self, wanted: Any, where: Filter, limit: int, ids: Sequence[str], *, sketches: bool) -> Compared:
+    async def nearest(self, wanted: Any, where: Filter, limit: int, ids: Sequence[str]) -> Nearest:
         await self._begin(limit)
-        compared: Compared = await self.store.compare(wanted, where, limit, ids, sketches=sketches)
-        return replace(compared, hits=self._scored(compared.hits))
+        near: Nearest = await self.store.nearest(wanted, where, limit, ids)
+        return near if self.score is None else replace(near, hits=[(name, self.score) for name, _ in near.hits])
 
     async def _begin(self, limit: int) -> None:
         self.limits.append(limit)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Container, Iterator, Mappin
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import qdrant_edge as edge
@@ -24,12 +24,11 @@ from memoryd.adapters.payloads import (
     to_chunk,
     to_ref,
     to_sketch,
-    to_sketches,
 )
-from memoryd.domain.chunks import ChunkRef
+from memoryd.domain.chunks import Chunk, ChunkRef
 from memoryd.domain.names import Scope
 from memoryd.errors import DAMAGED, DataError, InvalidInputError, MemorydError, ResourceExhaustedError, UnavailableError
-from memoryd.ports import Compared, EmbeddedChunk, Embedding, Filter, Hit
+from memoryd.ports import EmbeddedChunk, Embedding, Filter, Hit, Nearest
 
 T = TypeVar("T")
 Operations = Iterator[edge.UpdateOperation]
@@ -103,51 +102,44 @@ class EdgeVectorStore:
 
     async def search(self, vector: NDArray[np.float32], where: Filter, limit: int) -> Sequence[Hit]:
         """Find the nearest chunks by cosine, best first."""
-        return (await self.compare(vector, where, limit, (), sketches=False)).hits
-
-    async def compare(
-        self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str], *, sketches: bool
-    ) -> Compared:
-        """Do what `search`, `cosines` and `sketches` do, at the cost of one call."""
         self._check(vector, "the query")
 
-        def work() -> Compared:
-            query, sketch = edge.Query.Nearest(vector.tolist()), [SKETCH_FIELD] if sketches else []
-            near = self._nearest(query, points.condition(where), limit, [*CHUNK_FIELDS, *sketch])
-            others = self._nearest(query, points.with_ids(where.scope, ids), len(ids), sketch) if ids else []
-            return Compared(
-                [Hit(to_chunk(str(hit.id), hit.payload or {}), hit.score) for hit in near],
-                dict.fromkeys(ids) | {str(hit.id): hit.score for hit in others},
-                to_sketches((str(hit.id), hit.payload or {}) for hit in (*near, *others)) if sketches else {},
+        def work() -> list[Hit]:
+            found = self._nearest(vector, points.condition(where), limit, CHUNK_FIELDS)
+            return [Hit(to_chunk(str(hit.id), hit.payload or {}), hit.score) for hit in found]
+
+        return await self._read(work)
+
+    async def nearest(self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str]) -> Nearest:
+        """Do what `search` and `cosines` do in one call, and read no chunk."""
+        self._check(vector, "the query")
+
+        def work() -> Nearest:
+            found = self._nearest(vector, points.condition(where), limit)
+            named = self._nearest(vector, points.with_ids(where.scope, ids), len(ids)) if ids else []
+            return Nearest(
+                [(str(hit.id), hit.score) for hit in found],
+                dict.fromkeys(ids) | {str(hit.id): hit.score for hit in named},
             )
 
         return await self._read(work)
 
+    async def chunks(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        """Read chunks by id; those that are not there are left out."""
+        records = await self._records(scope, ids, CHUNK_FIELDS)
+        return {name: to_chunk(name, payload) for name, payload in records}
+
     async def cosines(self, vector: NDArray[np.float32], scope: Scope, ids: Sequence[str]) -> Mapping[str, float]:
         """Compare a vector with chunks that another leg found, by id. Missing ones are left out."""
         self._check(vector, "the query")
-        query, where = edge.Query.Nearest(vector.tolist()), points.with_ids(scope, ids)
-        hits = await self._read(lambda: self._nearest(query, where, len(ids), [])) if ids else []
+        where = points.with_ids(scope, ids)
+        hits = await self._read(lambda: self._nearest(vector, where, len(ids))) if ids else []
         return {str(hit.id): hit.score for hit in hits}
 
     async def sketches(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, bytes]:
         """Read chunks' token sketches by id; chunks that have none, or are not there, are left out."""
-        found: dict[str, bytes] = {}
-
-        def work(wanted: Sequence[str]) -> None:
-            request = edge.ScrollRequest(
-                limit=len(wanted),
-                filter=points.with_ids(scope, wanted),
-                with_payload=[SKETCH_FIELD],
-                with_vector=False,
-            )
-            for record in self._shard.scroll(request)[0]:
-                if sketch := to_sketch(record.payload or {}):
-                    found[str(record.id)] = sketch
-
-        for start in range(0, len(ids), _PAGE):
-            await self._read(partial(work, ids[start : start + _PAGE]))
-        return found
+        records = await self._records(scope, ids, [SKETCH_FIELD])
+        return {name: sketch for name, payload in records if (sketch := to_sketch(payload))}
 
     async def embeddings(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, Embedding]:
         """Find what texts were turned into before, within one tenant, by text hash. Missing ones are left out."""
@@ -227,11 +219,29 @@ class EdgeVectorStore:
             self._reader.shutdown(wait=False)
             self._writer.shutdown(wait=False)
 
-    def _nearest(self, query: edge.Query, where: edge.Filter, limit: int, payload: list[str]) -> list[edge.ScoredPoint]:
-        exact = edge.SearchParams(exact=True)
-        return self._shard.query(
-            edge.QueryRequest(limit=limit, query=query, filter=where, with_payload=payload or False, params=exact)
+    def _nearest(
+        self, vector: NDArray[np.float32], where: edge.Filter, limit: int, fields: Sequence[str] = ()
+    ) -> list[edge.ScoredPoint]:
+        request = edge.QueryRequest(
+            limit=limit,
+            query=edge.Query.Nearest(vector.tolist()),
+            filter=where,
+            with_payload=list(fields) or False,
+            params=edge.SearchParams(exact=True),
         )
+        return self._shard.query(request)
+
+    async def _records(
+        self, scope: Scope, ids: Sequence[str], fields: list[str]
+    ) -> list[tuple[str, Mapping[str, Any]]]:
+        """Read fields of chunks that are there, by id."""
+        found: list[tuple[str, Mapping[str, Any]]] = []
+        for start in range(0, len(ids), _PAGE):
+            where = points.with_ids(scope, ids[start : start + _PAGE])
+            request = edge.ScrollRequest(limit=_PAGE, filter=where, with_payload=fields, with_vector=False)
+            page, _ = await self._read(partial(self._shard.scroll, request))
+            found += [(str(record.id), record.payload or {}) for record in page]
+        return found
 
     async def _scroll(
         self, where: edge.Filter, fields: list[str], *, with_vector: bool

@@ -17,16 +17,15 @@ from memoryd.adapters.payloads import (
     to_chunk,
     to_ref,
     to_sketch,
-    to_sketches,
 )
 from memoryd.adapters.qdrant.collection import ensure_collection
 from memoryd.adapters.qdrant.connection import connect, translated
 from memoryd.adapters.qdrant.points import any_of, condition, equals, in_scope, point, with_ids
 from memoryd.adapters.qdrant.settings import QdrantSettings
-from memoryd.domain.chunks import ChunkRef
+from memoryd.domain.chunks import Chunk, ChunkRef
 from memoryd.domain.names import Scope
 from memoryd.errors import InvalidInputError
-from memoryd.ports import Compared, EmbeddedChunk, Embedding, Filter, Hit
+from memoryd.ports import EmbeddedChunk, Embedding, Filter, Hit, Nearest
 
 _PAGE = 1_000
 # Points in one write: some 2 MB at 384 dimensions.
@@ -93,37 +92,34 @@ class QdrantVectorStore:
 
     async def search(self, vector: NDArray[np.float32], where: Filter, limit: int) -> Sequence[Hit]:
         """Find the nearest chunks by cosine, best first."""
-        return (await self.compare(vector, where, limit, (), sketches=False)).hits
+        (found,) = await self._query(vector, [_nearest(vector, condition(where), limit, fields=CHUNK_FIELDS)])
+        return [Hit(to_chunk(str(hit.id), hit.payload or {}), hit.score) for hit in found]
 
-    async def compare(
-        self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str], *, sketches: bool
-    ) -> Compared:
-        """Do what `search`, `cosines` and `sketches` do, at the cost of one call."""
-        sketch = [SKETCH_FIELD] if sketches else []
-        requests = [_nearest(vector, condition(where), limit, [*CHUNK_FIELDS, *sketch])]
+    async def nearest(self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str]) -> Nearest:
+        """Do what `search` and `cosines` do in one call, and read no chunk."""
+        requests = [_nearest(vector, condition(where), limit)]
         if ids:
-            requests.append(_nearest(vector, with_ids(where.scope, ids), len(ids), sketch, _EXACT))
-        near, *others = await self._query(vector, requests)
-        named = others[0] if others else []
-        return Compared(
-            [Hit(to_chunk(str(hit.id), hit.payload or {}), hit.score) for hit in near],
-            dict.fromkeys(ids) | {str(hit.id): hit.score for hit in named},
-            to_sketches((str(hit.id), hit.payload or {}) for hit in (*near, *named)) if sketches else {},
-        )
+            requests.append(_nearest(vector, with_ids(where.scope, ids), len(ids), _EXACT))
+        found, *others = await self._query(vector, requests)
+        cosines: dict[str, float | None] = dict.fromkeys(ids)
+        cosines.update({str(hit.id): hit.score for named in others for hit in named})
+        return Nearest([(str(hit.id), hit.score) for hit in found], cosines)
+
+    async def chunks(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        """Read chunks by id; those that are not there are left out."""
+        records = await self._records(scope, ids, CHUNK_FIELDS)
+        return {str(record.id): to_chunk(str(record.id), record.payload or {}) for record in records}
 
     async def cosines(self, vector: NDArray[np.float32], scope: Scope, ids: Sequence[str]) -> Mapping[str, float]:
         """Compare a vector with chunks that another leg found, by id. Missing ones are left out."""
         if not ids:
             return {}
-        (found,) = await self._query(vector, [_nearest(vector, with_ids(scope, ids), len(ids), [], _EXACT)])
+        (found,) = await self._query(vector, [_nearest(vector, with_ids(scope, ids), len(ids), _EXACT)])
         return {str(hit.id): hit.score for hit in found}
 
     async def sketches(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, bytes]:
         """Read chunks' token sketches by id; chunks that have none, or are not there, are left out."""
-        found: dict[str, bytes] = {}
-        if ids:
-            async for page in self._scroll(with_ids(scope, ids), [SKETCH_FIELD], with_vectors=False):
-                found.update({str(record.id): to_sketch(record.payload or {}) for record in page})
+        found = {str(r.id): to_sketch(r.payload or {}) for r in await self._records(scope, ids, [SKETCH_FIELD])}
         return {name: sketch for name, sketch in found.items() if sketch}
 
     async def embeddings(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, Embedding]:
@@ -180,6 +176,13 @@ class QdrantVectorStore:
             )
         return [answer.points for answer in answers]
 
+    async def _records(self, scope: Scope, ids: Sequence[str], fields: list[str]) -> list[models.Record]:
+        """Read fields of chunks that are there, by id."""
+        if not ids:
+            return []
+        pages = self._scroll(with_ids(scope, ids), fields, with_vectors=False)
+        return [record async for page in pages for record in page]
+
     async def _scroll(
         self, where: models.Filter, fields: list[str], *, with_vectors: bool
     ) -> AsyncIterator[list[models.Record]]:
@@ -213,11 +216,12 @@ def _nearest(
     vector: NDArray[np.float32],
     where: models.Filter,
     limit: int,
-    payload: list[str],
     params: models.SearchParams | None = None,
+    *,
+    fields: Sequence[str] = (),
 ) -> models.QueryRequest:
-    query = vector.tolist()
-    return models.QueryRequest(query=query, filter=where, params=params, limit=limit, with_payload=payload or False)
+    payload = list(fields) or False
+    return models.QueryRequest(query=vector.tolist(), filter=where, params=params, limit=limit, with_payload=payload)
 
 
 async def drop_vectors(settings: QdrantSettings, collection: str) -> None:

@@ -7,16 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import pytest
 import structlog
-from numpy.typing import NDArray
 
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import DEFAULT_MIN_SCORE, Mode, ModelInfo, Rerank, SearchAnswer, Stage
 from memoryd.domain.scoring import COMMITTED, Calibration, Scoring
 from memoryd.errors import UnavailableError
-from memoryd.ports import Compared, Embeddings, Filter
+from memoryd.ports import Embeddings
 from services.search.settings import SearchSettings
 from tests.support.fakes import FakeEmbedder, MemoryVectorStore, sketch_of
 from tests.support.searching import World
@@ -47,18 +45,11 @@ class CrossEncoder(FakeEmbedder):
 
 
 class Store(MemoryVectorStore):
-    """Raises, or is late, when sketches are read; beside a search they are left out then."""
+    """Raises, or is late, when sketches are read."""
 
     error: Exception | None = None
     delay = 0.0
     asked: Sequence[str] = ()
-    most = 100
-
-    async def compare(
-        self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str], *, sketches: bool
-    ) -> Compared:
-        readable = not (self.error or self.delay)
-        return await super().compare(vector, where, min(limit, self.most), ids, sketches=sketches and readable)
 
     async def sketches(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, bytes]:
         self.asked = ids
@@ -109,22 +100,6 @@ async def test_sketches_order_and_their_match_is_shown(harbour: Harbour) -> None
     told = "\n".join(first.explanation)
     for step in ("vector: cosine", "fused:", "token sketches: match", "calibrated: order", "score:"):
         assert step in told
-
-
-async def test_chunks_of_both_legs_are_compared_in_one_call(harbour: Harbour) -> None:
-    harbour.store.cosines = harbour.store.sketches = None  # type: ignore[assignment]  # what is called fails
-    harbour.store.most = 1  # the others are the text leg's alone
-    embed = harbour.model.embed
-
-    async def after_the_text_leg(texts: Sequence[str], **options: Any) -> Embeddings:  # noqa: ANN401  (passed on)
-        await asyncio.sleep(0.05)
-        return await embed(texts, **options)
-
-    harbour.model.embed = after_the_text_leg  # type: ignore[method-assign]
-    answer = await harbour.search("square leaves")
-    assert answer.degraded == ()
-    assert len(answer.results) > 1
-    assert all(result.vector_score is not None and result.rerank_score is not None for result in answer.results)
 
 
 async def test_rerank_off_leaves_the_fused_order(harbour: Harbour) -> None:
