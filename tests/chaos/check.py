@@ -13,6 +13,7 @@ from memoryd.client import SearchReply
 from memoryd.domain.chunking import Limits, chunk_markdown
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline
+from memoryd.domain.snippets import MAX_CHARS
 from memoryd.domain.text import analyze
 from memoryd.ports import (
     ChunkStore,
@@ -150,7 +151,14 @@ def torn(reply: SearchReply, versions: Mapping[str, str]) -> list[str]:
         hashes.setdefault(result.path, set()).add(result.file_hash)
         lines = versions.get(result.file_hash, "").split("\n")
         expected = "\n".join(lines[result.start_line - 1 : result.end_line])
-        if expected != result.snippet:
+        if not _shows(result.snippet, expected):
             known = "" if result.file_hash in versions else ", a state that never was"
             wrong.append(f"{result.citation} of {result.file_hash[:8]}{known}: {result.snippet!r}, not {expected!r}")
     return wrong + [f"{path}: several states in one answer" for path, each in hashes.items() if len(each) > 1]
+
+
+def _shows(snippet: str, text: str) -> bool:
+    """Whether a snippet is all of a chunk's text, or whole lines of one that is too long to be shown."""
+    if len(text) <= MAX_CHARS:
+        return snippet == text
+    return 0 < len(snippet) <= MAX_CHARS and f"\n{snippet}\n" in f"\n{text}\n"
