@@ -18,7 +18,7 @@ def main() -> None:
         "parts",
         nargs="*",
         default=["search", "indexing"],
-        help="search, indexing, load, distributed, growth, busy, backlog; default: the first two",
+        help="search, indexing, load, distributed, growth, imports, busy, backlog; default: the first two",
     )
     parser.add_argument("--chunks", type=int, default=10_000, help="size of the index that is searched")
     parser.add_argument("--rounds", type=int, default=200, help="searches that are timed")
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="load: how long")
     parser.add_argument("--corpus", type=Path, help="index this folder of Markdown instead of a made-up one")
     parser.add_argument("--saves", type=int, default=40, help="distributed, busy: files that are saved and waited for")
-    parser.add_argument("--embed", action="store_true", help="distributed: embed the whole corpus, not its headings")
+    parser.add_argument("--embed", action="store_true", help="distributed, imports: embed all, with the model")
     parser.add_argument(
         "--sizes", type=int, nargs="+", default=[10_000, 50_000, 200_000], help="growth: chunks in the index"
     )
@@ -53,6 +53,10 @@ def main() -> None:
         figures += asyncio.run(
             distributed.run(arguments.chunks, arguments.rounds, arguments.saves, embed=arguments.embed)
         )
+    if "imports" in arguments.parts:
+        from bench.distributed import imports  # noqa: PLC0415  (as above)
+
+        figures += asyncio.run(imports.run(arguments.chunks, arguments.corpus, embed=arguments.embed))
     if "busy" in arguments.parts:
         from bench import busy  # noqa: PLC0415  (as above)
 

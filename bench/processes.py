@@ -8,7 +8,15 @@ from pathlib import Path
 
 def resident(pid: int, *, peak: bool = False) -> float:
     """Give the resident memory of a process now, or its peak, in MiB."""
-    field = "VmHWM:" if peak else "VmRSS:"
+    return _status(pid, "VmHWM:" if peak else "VmRSS:")
+
+
+def anonymous(pid: int) -> float:
+    """Give the resident memory that is no mapped file, which the system can't take back, in MiB."""
+    return _status(pid, "RssAnon:")
+
+
+def _status(pid: int, field: str) -> float:
     lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
     (value,) = [line.split()[1] for line in lines if line.startswith(field)]
     return int(value) / 1024
