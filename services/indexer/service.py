@@ -73,7 +73,7 @@ class Indexer(Maintenance):
         workspace: compares the folders with the file log; None where no folder is reached from here.
         disk_bytes: measures the indexes; None where they are elsewhere.
         metrics: None for those of the process.
-        throttle: leaves time to others; None for none.
+        throttle: leaves time to others while an import runs; None for none.
         forget: drops what is kept in memory of a workspace's texts when they are purged, beside what is kept here.
         others: tells further stores in which vectors of texts may be found.
         clock: monotonic seconds.
@@ -215,7 +215,7 @@ class Indexer(Maintenance):
             write=write,
             settler=self._settler,
             metrics=self._metrics,
-            throttle=self.throttle,
+            throttle=Throttle() if live else self.throttle,  # edits are few, and must not take the import's rest
         )
 
     async def stop(self, timeout: float) -> None:
