@@ -35,7 +35,7 @@ class Pooling(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A BERT or XLM-RoBERTa encoder and how it wants to be used.
+    """An encoder and how it wants to be used. BERT and XLM-RoBERTa can be prepared.
 
     Attributes:
         name: for people, and part of the folder's name.
@@ -96,6 +96,19 @@ _KNOWN = (
     ModelSpec("bge-small-zh-v1.5", "BAAI/bge-small-zh-v1.5", _CHINESE, "", 512, 512, 0.3, 0.75, Pooling.CLS),
     # Its repository has no safetensors.
     ModelSpec("bge-m3", "BAAI/bge-m3", "", "", 1024, 2048, 0.35, 0.75, Pooling.CLS, prepared=False),
+    # Rotary positions and gated layers, which the graph for ONNX Runtime does not have. transformers has them since
+    # 5.4, so nothing of the repository is executed. It was trained on 2,048 tokens.
+    ModelSpec(
+        "nomic-embed-text-v1.5",
+        "nomic-ai/nomic-embed-text-v1.5",
+        "search_query: ",
+        "search_document: ",
+        768,
+        2048,
+        0.4,
+        0.75,
+        prepared=False,
+    ),
     ModelSpec(
         "snowflake-arctic-embed-l-v2.0",
         "Snowflake/snowflake-arctic-embed-l-v2.0",
@@ -131,7 +144,7 @@ def find_spec(name: str) -> ModelSpec:
         raise ConfigError(f"{name!r} is no model that memoryd can prepare; known: {known}")
     if not spec.prepared:
         raise ConfigError(
-            f"{name} can't be prepared: {spec.hub} has no weights as safetensors. Set "
+            f"{name} can't be prepared, sentence-transformers alone runs it. Set "
             f"MEMORYD_EMBEDDER_ENGINE=sentence-transformers and MEMORYD_EMBEDDER_MODEL={spec.hub}"
         )
     return spec

@@ -60,6 +60,8 @@ class SentenceTransformersEngine:
         related = _first(settings.related, spec and spec.related)
         fingerprint = _fingerprint(model, tokenizer, (query, passage))
         dimensions, window = model.encode(["x"], show_progress_bar=False).shape[1], int(model.max_seq_length)
+        if spec:  # a repository may name a longer one than the model was trained on, or than fits into memory
+            window = min(window, spec.window)
         self._token_mean: NDArray[np.float32] | None = None
         if self._gives_tokens(dimensions):
             place = mean_in(prepared) if prepared else mean_of(fingerprint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +79,55 @@ def test_both_engines_agree_on_each_kind_of_model(tmp_path: Path, pooling: Pooli
     ids = onnx.tokenizer.ids(["tea", "a longer text than that"], TextKind.PASSAGE)
     assert engine.tokenizer.ids(["tea", "a longer text than that"], TextKind.PASSAGE) == ids
     assert (onnx.encode(ids) * engine.encode(ids)).sum(1).min() >= 0.999
+
+
+def write_nomic(folder: Path) -> None:
+    """Write a tiny model as the repository of nomic-embed-text has it: its own code, its own names of weights."""
+    import torch  # noqa: PLC0415  (an extra)
+    from safetensors.torch import save_file  # noqa: PLC0415  (needs it)
+
+    hidden, wide, words = 16, 32, tiny_checkpoint().architecture.vocabulary
+    write_hub_files(tiny_checkpoint(), folder)
+    sizes = {"vocab_size": words, "hidden_size": hidden, "intermediate_size": wide, "num_hidden_layers": 2}
+    code = {"AutoConfig": "nomic/code--it.Config", "AutoModel": "nomic/code--it.Model"}
+    config = {"model_type": "nomic_bert", "num_attention_heads": 2, "auto_map": code, "rotary_emb_base": 1000} | sizes
+    (folder / "config.json").write_text(json.dumps(config))
+    generator = torch.Generator().manual_seed(7)
+    shapes: dict[str, tuple[int, ...]] = {
+        "embeddings.word_embeddings.weight": (words, hidden),
+        "embeddings.token_type_embeddings.weight": (2, hidden),
+        "emb_ln.weight": (hidden,),
+        "emb_ln.bias": (hidden,),
+    }
+    for layer in ("encoder.layers.0.", "encoder.layers.1."):
+        shapes |= {
+            f"{layer}attn.Wqkv.weight": (3 * hidden, hidden),
+            f"{layer}attn.out_proj.weight": (hidden, hidden),
+            f"{layer}mlp.fc11.weight": (wide, hidden),
+            f"{layer}mlp.fc12.weight": (wide, hidden),
+            f"{layer}mlp.fc2.weight": (hidden, wide),
+        }
+        shapes |= {f"{layer}norm{each}.{kind}": (hidden,) for each in (1, 2) for kind in ("weight", "bias")}
+    weights = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def test_nomic_embed_text_runs_without_code_of_its_repository(tmp_path: Path) -> None:
+    write_nomic(tmp_path / "nomic")
+    one, other = (SentenceTransformersEngine.load(on_torch(model=str(tmp_path / "nomic"))) for _ in range(2))
+    assert one.info.fingerprint == other.info.fingerprint  # a weight that was not found would be random
+    assert one.info.dimensions == 16
+    ids = one.tokenizer.ids(["tea", "a longer text than that"], TextKind.PASSAGE)
+    together, alone = one.encode(ids), np.concatenate([one.encode([each]) for each in ids])
+    assert (together * alone).sum(1).min() >= 0.9999
+
+
+def test_the_window_is_the_known_model_s(tmp_path: Path) -> None:
+    write_hub_files(tiny_checkpoint(), tmp_path / "tiny")
+    known = replace(TINY, hub=str(tmp_path / "tiny"), window=TINY.window // 2)
+    with patch.dict("services.embedder.engines.sentence_transformers.MODELS", {known.name: known}):
+        engine = SentenceTransformersEngine.load(on_torch(model=known.hub))
+    assert engine.info.window == TINY.window // 2
 
 
 def test_token_vectors_come_with_the_same_vectors_and_make_the_same_sketches(
