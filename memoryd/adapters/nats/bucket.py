@@ -129,15 +129,17 @@ class Bucket:
         """Read the value that was put with a sequence; None where its key has another one since."""
         return await self._entry({"seq": sequence})
 
-    async def keys(self, pattern: str) -> list[str]:
-        """List the keys that match."""
-        found: list[str] = []
+    async def heads(self, pattern: str, parts: int) -> set[str]:
+        """List what the keys that match begin with, so many parts of each. Reads all the keys, a page at a time."""
+        found: set[str] = set()
+        read = 0
         while True:
-            request = {"subjects_filter": self._prefix + pattern, "offset": len(found)}
+            request = {"subjects_filter": self._prefix + pattern, "offset": read}
             info = await self._ask(f"STREAM.INFO.{self.stream}", request)
             page = info["state"].get("subjects") or {}
-            found.extend(subject.removeprefix(self._prefix) for subject in page)
-            if not page or len(found) >= info.get("total", 0):
+            found.update(".".join(subject.removeprefix(self._prefix).split(".", parts)[:parts]) for subject in page)
+            read += len(page)
+            if not page or read >= info.get("total", 0):
                 return found
 
     async def read(self, pattern: str, *, after: int = 0, headers_only: bool = False) -> AsyncIterator[Entry]:

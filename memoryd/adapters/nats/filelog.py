@@ -229,4 +229,4 @@ async def logged_scopes(connection: NatsConnection, prefix: str) -> Sequence[Sco
 
 
 async def _scopes(bucket: Bucket) -> Sequence[Scope]:
-    return sorted({names.scope_of(key) for key in await bucket.keys(names.EVERY_FILE)})
+    return sorted(map(names.scope_named, await bucket.heads(names.EVERY_FILE, names.SCOPE_PARTS)))

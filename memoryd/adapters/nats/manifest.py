@@ -120,7 +120,7 @@ class NatsManifest:
     async def scopes(self) -> Sequence[Scope]:
         """List the workspaces that have an outline."""
         await self._ready()
-        return sorted({names.scope_of(key) for key in await self._bucket.keys(names.EVERY_FILE)})
+        return sorted(map(names.scope_named, await self._bucket.heads(names.EVERY_FILE, names.SCOPE_PARTS)))
 
     async def wait(self, scope: Scope, after: int, timeout: float) -> int:
         """Wait until the workspace's sequence is greater than `after`, at most `timeout` seconds; returns it."""

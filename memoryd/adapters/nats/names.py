@@ -31,6 +31,10 @@ def file_key(key: FileKey) -> str:
     return f"{scope_key(key.scope)}.{path_hash(key.path)}"
 
 
+SCOPE_PARTS = 2
+"""Parts of a key that name the workspace."""
+
+
 def scope_key(scope: Scope) -> str:
     """Name a workspace: what its files' keys begin with."""
     return f"{scope.tenant}.{scope.workspace}"
@@ -58,5 +62,10 @@ def epoch_subject(stream: str) -> str:
 
 def scope_of(key: str) -> Scope:
     """Read the workspace of a file's key."""
-    tenant, workspace, _ = key.split(".", 2)
+    tenant, workspace, _ = key.split(".", SCOPE_PARTS)
     return Scope(tenant, workspace)
+
+
+def scope_named(name: str) -> Scope:
+    """Read what `scope_key` made."""
+    return Scope(*name.split("."))

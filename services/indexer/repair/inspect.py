@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memoryd.domain.files import FileKey, FileState, LoggedFile
@@ -50,13 +50,20 @@ class Inspector:
         """List the workspaces that anything is known of."""
         return sorted({*await self._log.scopes(), *await self._manifest.scopes()})
 
-    async def is_suspicious(self, scope: Scope) -> bool:
-        """Look at the beginnings only: whether a whole part of a workspace seems to be gone. Cheap."""
+    async def logged(self) -> Container[Scope]:
+        """List the workspaces that have a file in the log."""
+        return set(await self._log.scopes())
+
+    async def is_suspicious(self, scope: Scope, logged: Container[Scope]) -> bool:
+        """Look at the beginnings only: whether a whole part of a workspace seems to be gone. Cheap.
+
+        `logged`: from `logged`, which is not asked for each workspace: it reads the keys of all.
+        """
         outlines = (await self._manifest.view(scope)).outlines
         present = [outline for outline in outlines.values() if not outline.deleted]
         if not outlines:
             return not await self._log.pending(self._consumer, scope)  # the log has files of it: see `scopes`
-        if present and scope not in await self._log.scopes():
+        if present and scope not in logged:
             return True
         if any(outline.chunks for outline in present):
             for store in (self._vectors, self._texts):

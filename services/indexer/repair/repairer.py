@@ -96,9 +96,10 @@ class Repairer:
             await self.check(scope)
 
     async def _glance(self) -> None:
+        logged = await self._inspector.logged()
         for scope in await self._inspector.scopes():
             new = scope not in self.checked  # it had no file when everything was compared
-            if new or scope in self._unjudged or await self._inspector.is_suspicious(scope):
+            if new or scope in self._unjudged or await self._inspector.is_suspicious(scope, logged):
                 await self.check(scope)
 
     def _report(self, checkup: Checkup) -> None:
