@@ -134,21 +134,6 @@ class TestUpsert:
         assert sorted(ref.id for ref in refs) == sorted(ids(here))
         assert len(await scanned(store, NEIGHBOURS[0])) == 100
 
-    async def test_a_scan_tells_all_of_what_is_not_known(self, store: VectorStore) -> None:
-        chunks = [embedded(n, f"{n // 8}.md") for n in range(1_500)]
-        await store.upsert([*chunks, embedded(9_999, scope=NEIGHBOURS[0])])
-        known = set(ids(chunks[:1_300]))
-        refs: dict[str, ChunkRef] = {}
-        async for page in store.scan(SCOPE, known=known):
-            for ref in page:
-                assert ref.id not in refs
-                refs[ref.id] = ref
-                known.discard(ref.id)  # as a reader does that looks for what is missing
-        assert sorted(refs) == sorted(ids(chunks))
-        assert not known
-        for each in chunks[1_300:]:
-            assert refs[each.chunk.id] == ChunkRef(each.chunk.id, each.chunk.key.path, each.chunk.birth)
-
     async def test_many_at_once_are_all_there(self, store: VectorStore) -> None:
         batches = [[embedded(n * 10 + k, f"{n}.md") for k in range(10)] for n in range(20)]
         await asyncio.gather(*(store.upsert(batch) for batch in batches))

@@ -231,14 +231,10 @@ class _MemoryStore:
     async def scan(
         self, scope: Scope, path: str | None = None, *, known: Container[str] | None = None
     ) -> AsyncIterator[Sequence[ChunkRef]]:
-        found = [chunk for chunk in self.held.values() if chunk.key.scope == scope and path in {None, chunk.key.path}]
-        for begin in range(0, len(found), 2):
-            yield [
-                ChunkRef(chunk.id, "", Revision(0, 0))
-                if known is not None and chunk.id in known
-                else ChunkRef(chunk.id, chunk.key.path, chunk.birth)
-                for chunk in found[begin : begin + 2]
-            ]
+        for chunk in list(self.held.values()):
+            if chunk.key.scope == scope and path in {None, chunk.key.path}:
+                unread = known is not None and chunk.id in known
+                yield [ChunkRef(chunk.id, *(("", Revision(0, 0)) if unread else (chunk.key.path, chunk.birth)))]
 
     async def close(self) -> None:
         return
