@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from memoryd.domain.files import FileKey
+from memoryd.domain.chunking import Chunked
+from memoryd.domain.files import FileKey, LoggedFile
 from memoryd.errors import InvalidInputError, ModelError, ResourceExhaustedError, UnavailableError
 from memoryd.ports import Embeddings, IndexStatus
-from services.indexer import compose
+from services.indexer import compose, settle
+from services.indexer.prepare import Preparer
 from tests.support.gate import Outcome, Waiting
 from tests.support.indexing import SCOPE, Engines, World, section, until, until_waiting
 
@@ -181,6 +183,30 @@ async def test_a_live_edit_overtakes_a_large_file(world: World, monkeypatch: pyt
     await world.idle()
     assert world.embedder.calls > calls
     assert _committed(world) == ["memory/note.md", "memory/large.md"]
+    await world.check_rest()
+
+
+async def test_large_files_are_held_one_after_the_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit into the bytes that are held is given back, and comes again."""
+    world.settings.held_bytes = 1
+    monkeypatch.setattr(compose, "LARGE_BYTES", 4096)
+    monkeypatch.setattr(settle, "_GIVE_BACK", 0.02)
+    held: list[int] = []
+    chunk = Preparer.chunk
+
+    async def counted(preparer: Preparer, logged: LoggedFile) -> Chunked | None:
+        held.append(len(logged.state.content or b""))
+        return await chunk(preparer, logged)
+
+    monkeypatch.setattr(Preparer, "chunk", counted)
+    for name in "abc":
+        large = "\n".join(section(f"plant {name} {number}") for number in range(100))
+        await world.write(f"memory/{name}.md", large, live=False)
+    await world.start()
+    await world.idle()
+
+    assert outcomes(world)["given_back"] >= 2
+    assert len(held) == 3
     await world.check_rest()
 
 
