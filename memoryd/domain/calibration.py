@@ -15,11 +15,9 @@ from memoryd.domain.sketches import Matches
 SKETCH_DEPTH = 100
 
 _TYPICAL_TOKENS = 100
-
-# What order weighs at least below a query's first chunk. On notes and articles 2, 6 and 12 keep the same right
-# documents at the default `min_score`; 12 cuts right ones further down (nDCG@10 .709 to .699), and 2 shows chunks of
-# other subjects with nearly the first one's score.
-DISTANCE = 6.0
+# One word is easily matched by chance, six are not; that a query is longer still tells how its author writes, no more.
+# Uncapped, a fit answers long questions whatever they are about, see `scoring`.
+_TELLING_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +38,8 @@ class Evidence:
 
     @property
     def log_words(self) -> float:
-        """The natural logarithm of the number of words."""
-        return math.log(max(self.words, 1))
+        """The natural logarithm of the number of words, as far as it tells anything."""
+        return math.log(min(max(self.words, 1), _TELLING_WORDS))
 
     @property
     def unfound(self) -> float:
@@ -53,7 +51,7 @@ def calibrated_scores(calibration: Calibration, order: NDArray[np.float64], evid
     """Calibrate a query's ordering scores, shape (chunks,), at least one: 0 to 1, and greater where the order's is.
 
     Whether anything answers is told by the query as a whole, and by its first chunk; a chunk that stands far behind the
-    first does not share in that: below the first, order weighs DISTANCE at least.
+    first does not share in that: below the first, order weighs the calibration's distance at least.
     """
     query = (
         calibration.rare_match * (evidence.rare_match or 0.0)
@@ -62,9 +60,8 @@ def calibrated_scores(calibration: Calibration, order: NDArray[np.float64], evid
     )
     # The tangent's form does not overflow.
     first = order.max()
-    logits = (
-        calibration.order * first + max(calibration.order, DISTANCE) * (order - first) + query + calibration.intercept
-    )
+    below = max(calibration.order, calibration.distance) * (order - first)
+    logits = calibration.order * first + below + query + calibration.intercept
     scores: NDArray[np.float64] = 0.5 * (1 + np.tanh(0.5 * logits))
     return scores
 
@@ -82,7 +79,7 @@ def sketch_order(
     coverage: float,
     weights: Weights = COMMITTED.weights,
 ) -> NDArray[np.float64]:
-    """Give each candidate the score that orders it: its match, and its text score by how much the text leg found.
+    """Give each candidate the score that orders it: its match, and its text score by what the text leg found, squared.
 
     Args:
         matches: of the candidates; where one has no sketch its vector score stands in.
@@ -93,7 +90,7 @@ def sketch_order(
     """
     likely = weights.match_offset + weights.match_slope * vector
     match = np.where(np.isnan(matches.match), likely, less_by_length(matches, weights))
-    return match if text is None else match + weights.sketch_text * coverage * text
+    return match if text is None else match + weights.sketch_text * coverage**2 * text
 
 
 def best_rare_match(matches: Matches) -> float:

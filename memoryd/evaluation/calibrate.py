@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
 
@@ -34,11 +34,10 @@ _SHARES = {
     Kind.UNANSWERABLE: 0.3,
 }
 _SET_WEIGHT = 100.0
-# What is fitted in each way, beside the intercept. With sketches the order's weight is given: a free one is negative,
-# since the right document need not be the first.
+# What is fitted in each way, beside the intercept and the distance.
 _FITTED = {
-    Way.HYBRID_SKETCHES: ("rare_match", "words", "unfound"),
-    Way.VECTOR_SKETCHES: ("rare_match", "unfound"),
+    Way.HYBRID_SKETCHES: ("order", "rare_match", "words", "unfound"),
+    Way.VECTOR_SKETCHES: ("order", "rare_match", "unfound"),
     Way.HYBRID: ("order", "words", "unfound"),
     Way.VECTOR: ("order", "unfound"),
     Way.TEXT: ("order", "words", "unfound"),
@@ -46,6 +45,9 @@ _FITTED = {
 _ORDER = 2.0
 _SMALLEST_ORDER = 0.5
 _KEPT = 0.98
+# AUROC that the distance may cost, see `domain/scoring`, and the shares of the likeliest one that are tried.
+_COST = 0.004
+_TRIED = [step / 8 for step in range(8, 0, -1)]
 FEWEST = 20
 """Right chunks, and chunks of queries without an answer, that a fit needs at least."""
 
@@ -126,8 +128,9 @@ def fit_way(recorded: Sequence[Recorded], way: Way, weights: Weights, today: tup
 
 
 def score_of(calibration: Calibration, item: Example) -> float:
-    """Score an example."""
-    return float(calibrated_scores(calibration, np.array([item.order]), item.evidence)[0])
+    """Score an example's chunk."""
+    order = np.array([item.order, item.order - item.behind])
+    return float(calibrated_scores(calibration, order, item.evidence)[1])
 
 
 def figures(scored: Iterable[tuple[str, Kind, float]]) -> Figures:
@@ -192,12 +195,39 @@ def _fit(examples: Sequence[Example], way: Way) -> Calibration:
         names = [name for name in names if name not in wrong] or ["words"]
     found["order"] = found.get("order", 0.0) + _ORDER
     slopes = Calibration(**({"intercept": 0.0, "unfound": 0.0} | found))
-    return Calibration(**(asdict(slopes) | {"intercept": _intercept(slopes, examples)}))
+    slopes = replace(slopes, distance=_distance(slopes, examples))
+    return replace(slopes, intercept=_intercept(slopes, examples))
 
 
 def _weights(examples: Sequence[Example]) -> NDArray[np.float64]:
     counts = Counter((each.name, each.kind) for each in examples)
     return np.array([_SHARES[each.kind] * _SET_WEIGHT / counts[each.name, each.kind] for each in examples])
+
+
+def _distance(slopes: Calibration, examples: Sequence[Example]) -> float:
+    """Find the distance, at least 0: as much of the likeliest one as does not cost too much AUROC.
+
+    The likeliest one tells right from wrong among the first documents of answerable queries. The more of it, the fewer
+    wrong ones are shown, but the lower is the right one where it is not the first, so that more is answered wrongly.
+    """
+    answerable = [each for each in examples if each.kind is Kind.ANSWERABLE]
+    counts = Counter(each.name for each in answerable)
+    alone = replace(slopes, distance=0.0)
+    rows = [
+        (-behind, right, _SET_WEIGHT / counts[each.name], odds)
+        for each in answerable
+        for odds in [_log_odds(score_of(alone, replace(each, behind=0.0)))]
+        for behind, right in each.shown
+    ]
+    below, labels, weights, odds = np.array(rows, np.float64).T
+    likeliest = max(float(regress(below[:, None], labels, weights, odds)[0]), 0.0)
+    least = _auroc(alone, examples) - _COST
+    tried = (replace(slopes, distance=share * likeliest) for share in _TRIED)
+    return next((each.distance for each in tried if _auroc(each, examples) >= least), 0.0)
+
+
+def _auroc(calibration: Calibration, examples: Sequence[Example]) -> float:
+    return figures(_score(calibration, each) for each in examples).auroc
 
 
 def _intercept(slopes: Calibration, examples: Sequence[Example]) -> float:

@@ -44,15 +44,19 @@ class Example:
         name: the set.
         query: the query's id.
         kind: of the query.
-        order: the chunk's ordering score.
+        order: the ordering score of the query's best chunk.
+        behind: how far the chunk's is below it, at least 0.
         evidence: of the query.
+        shown: of the first 6 documents how far their best chunks are behind, and whether they are right.
     """
 
     name: str
     query: str
     kind: Kind
     order: float
+    behind: float
     evidence: Evidence
+    shown: tuple[tuple[float, bool], ...]
 
 
 def rank_offline(recorded: Recorded, way: Way, weights: Weights) -> Ranked | None:
@@ -83,14 +87,17 @@ def example(recorded: Recorded, way: Way, weights: Weights) -> Example | None:
     ranked = rank_offline(recorded, way, weights)
     if ranked is None:
         return None
-    place: int | None = 0
+    first = float(ranked.order[0])
+    shown = tuple(
+        (first - float(ranked.order[place]), name in recorded.relevant)
+        for place, name in _distinct(ranked, recorded, DEFAULT_RESULTS)
+    )
+    behind: float | None = 0.0
     if recorded.kind is Kind.ANSWERABLE:
-        place = next(
-            (at for at, name in _distinct(ranked, recorded, DEFAULT_RESULTS) if name in recorded.relevant), None
-        )
-    if place is None:
+        behind = next((below for below, right in shown if right), None)
+    if behind is None:
         return None
-    return Example(recorded.name, recorded.query, recorded.kind, float(ranked.order[place]), ranked.evidence)
+    return Example(recorded.name, recorded.query, recorded.kind, first, behind, ranked.evidence, shown)
 
 
 def ndcg_offline(recorded: Recorded, way: Way, weights: Weights) -> float:

@@ -404,15 +404,18 @@ class Scoring(_message.Message):
         UNFOUND_FIELD_NUMBER: _builtins.int
         WORDS_FIELD_NUMBER: _builtins.int
         RARE_MATCH_FIELD_NUMBER: _builtins.int
+        DISTANCE_FIELD_NUMBER: _builtins.int
         order: _builtins.float
         """Of the score that orders the chunks, above 0."""
         intercept: _builtins.float
         unfound: _builtins.float
         """Of the rarity of what no text hit holds, at most 0."""
         words: _builtins.float
-        """Of the natural logarithm of the number of words."""
+        """Of the natural logarithm of the number of words, of which six at most count."""
         rare_match: _builtins.float
         """Of the best rare match."""
+        distance: _builtins.float
+        """Of how far a chunk is behind the first, where that is more than `order`; at least 0."""
         def __init__(
             self,
             *,
@@ -421,10 +424,11 @@ class Scoring(_message.Message):
             unfound: _builtins.float = ...,
             words: _builtins.float = ...,
             rare_match: _builtins.float = ...,
+            distance: _builtins.float = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["intercept", b"intercept", "order", b"order", "rare_match", b"rare_match", "unfound", b"unfound", "words", b"words"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["distance", b"distance", "intercept", b"intercept", "order", b"order", "rare_match", b"rare_match", "unfound", b"unfound", "words", b"words"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -64,13 +64,22 @@ def test_what_the_query_found_counts_for_all_chunks() -> None:
 
 @pytest.mark.parametrize("chosen", ALL)
 def test_gibberish_is_found_out_by_its_improbable_words_unless_they_are_found(chosen: Calibration) -> None:
-    order = np.array([0.5])
+    def score(rarity: float, coverage: float) -> float:
+        order = min(0.5, coverage) if chosen is TEXT else 0.5  # of text alone it is at most the share that was found
+        return float(calibrated_scores(chosen, np.array([order]), Evidence(3, rarity, coverage, 0.45))[0])
+
     words, gibberish, identifier = (
-        calibrated_scores(chosen, order, Evidence(3, rarity, coverage, 0.45))[0]
-        for rarity, coverage in ((3.0, 0.4), (7.0, 0.0), (7.0, 1.0))
+        score(rarity, coverage) for rarity, coverage in ((3.0, 0.4), (7.0, 0.0), (7.0, 1.0))
     )
     assert gibberish < 0.35 <= words
     assert identifier >= 0.35
+
+
+def test_words_count_up_to_six() -> None:
+    one, six, twenty = (
+        calibrated_scores(HYBRID_SKETCHES, np.array([0.5]), Evidence(words, 3.0, 0.3, 0.4))[0] for words in (1, 6, 20)
+    )
+    assert one < six == twenty
 
 
 def test_a_longer_chunk_is_expected_to_match_by_chance() -> None:
@@ -82,7 +91,7 @@ def test_a_longer_chunk_is_expected_to_match_by_chance() -> None:
 def test_text_counts_by_how_much_of_the_query_was_found() -> None:
     text = np.array([1.0, 0.0])
     order = sketch_order(matches(0.5, 0.5), np.zeros(2), text, 0.25)
-    assert order == pytest.approx([0.5 + COMMITTED.weights.sketch_text * 0.25, 0.5])
+    assert order == pytest.approx([0.5 + COMMITTED.weights.sketch_text * 0.25**2, 0.5])
 
 
 def test_without_a_sketch_the_vector_score_stands_in() -> None:
@@ -97,7 +106,7 @@ def test_the_best_rare_match() -> None:
 
 
 def test_a_chunk_far_behind_the_first_does_not_share_its_score() -> None:
-    first, near, far = calibrated_scores(HYBRID_SKETCHES, np.array([1.1, 1.0, 0.3]), Evidence(2, 3.0, 1.0, 0.7))
+    first, near, far = calibrated_scores(HYBRID_SKETCHES, np.array([1.7, 1.6, 0.4]), Evidence(2, 3.0, 1.0, 0.7))
     assert first > 0.95
     assert first > near > 0.9
     assert far < 0.5

@@ -71,6 +71,17 @@ def test_rare_tokens_count_more() -> None:
     assert common_first.rare_match[1] > common_first.match[1]
 
 
+def test_a_token_that_many_chunks_match_counts_less() -> None:
+    asked = vectors(0, 2)
+    only_common, only_telling = make_sketch(asked[:1], MEAN), make_sketch(asked[1:], MEAN)
+    tokens = query(asked, 5.0, 5.0)
+    found = match_sketches(tokens, [only_telling, *[only_common] * 20])
+    assert found.match[0] > 2 * found.match[1]
+    assert found.rare_match[0] > 2 * found.rare_match[1]
+    two = match_sketches(tokens, [only_telling, only_common])  # too few to say what is common
+    assert two.match[0] == pytest.approx(two.match[1], rel=0.1)
+
+
 def test_an_empty_sketch_matches_nothing_and_changes_no_other() -> None:
     asked = query(vectors(0, 3), 1.0, 1.0, 1.0)
     some = [make_sketch(vectors(seed, seed), MEAN) for seed in (1, 2)]
@@ -87,7 +98,8 @@ def test_any_number_of_tokens_and_dimensions(tokens: int) -> None:
     found = match_sketches(query(asked, *[1.0] * 9), [make_sketch(chunk, MEAN[:20])])
     signs = np.where(chunk > MEAN[:20], 1, -1) / np.sqrt(20)
     cosines = query(asked, *[1.0] * 9).vectors @ signs.T * np.sqrt(np.pi / 2)
-    assert found.match == pytest.approx(cosines.max(1).mean(), abs=1e-5)
+    told = (1 - (cosines.max(1) >= 0.6) / 11) ** 2
+    assert found.match == pytest.approx(np.average(cosines.max(1), weights=told), abs=1e-5)
 
 
 def test_a_sketch_of_half_a_token_is_refused() -> None:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from memoryd.domain.calibration import SKETCH_DEPTH
+from memoryd.domain.queries import DEFAULT_MIN_SCORE
 from memoryd.domain.scoring import COMMITTED, Weights
 from memoryd.errors import InvalidInputError
-from memoryd.evaluation.calibrate import fit_way
+from memoryd.evaluation.calibrate import fit_way, score_of
 from memoryd.evaluation.folds import by_set, folds
 from memoryd.evaluation.logistic import regress
 from memoryd.evaluation.observations import Kind
@@ -46,9 +47,9 @@ def test_a_regression_ends_where_the_labels_are_separable() -> None:
         (Way.HYBRID, "bca", [0.635, 0.42, 0.29]),
         (Way.VECTOR, "bca", [0.8, 0.6, 0.2]),
         (Way.TEXT, "ab", [0.5, 0.25]),
-        # match + .8 × .5 × text; c has no sketch: .06 + .51 × .6
-        (Way.HYBRID_SKETCHES, "abc", [0.8, 0.4, 0.366]),
-        (Way.VECTOR_SKETCHES, "acb", [0.6, 0.366, 0.3]),
+        # match + 1.4 × .5² × text; c has no sketch: .07 + .47 × .6
+        (Way.HYBRID_SKETCHES, "abc", [0.775, 0.3875, 0.352]),
+        (Way.VECTOR_SKETCHES, "acb", [0.6, 0.352, 0.3]),
     ],
 )
 def test_orders_are_those_of_search(way: Way, documents: str, order: list[float]) -> None:
@@ -82,6 +83,12 @@ def test_documents_that_are_ignored_or_taken_away() -> None:
     found = example(replace(rest, both=whole.both.without(frozenset("ca"))), Way.HYBRID, TODAY)
     assert found is not None
     assert found.order == pytest.approx(0.7 * 0.6 + 0.3 * 0.2)
+    assert found.behind == 0.0
+    second = example(whole, Way.VECTOR, TODAY)
+    assert second is not None
+    assert [second.order, second.behind] == pytest.approx([0.9, 0.1])
+    assert [behind for behind, _ in second.shown] == pytest.approx([0.0, 0.1, 0.3])
+    assert [right for _, right in second.shown] == [False, True, False]
     nothing = recorded(observed("", []), Kind.GIBBERISH)
     assert [rank_offline(nothing, way, TODAY) for way in Way] == [None] * len(Way)
 
@@ -96,6 +103,22 @@ def test_a_calibration_tells_right_chunks_from_others(way: Way) -> None:
         assert fit.after.auroc > 0.9
         assert fit.after.answered[Kind.FOREIGN] < 0.6
     assert fit.examples[Kind.FOREIGN] == 180
+
+
+def test_a_distance_hides_wrong_chunks_without_spoiling_what_tells_right_from_foreign() -> None:
+    fit = fit_way(MANY, Way.HYBRID_SKETCHES, TODAY, (TODAY, COMMITTED.hybrid_sketches))
+    assert fit is not None
+    answerable = [each for each in MANY if each.kind is Kind.ANSWERABLE]
+    examples = [found for each in answerable if (found := example(each, Way.HYBRID_SKETCHES, TODAY))]
+    shown = [
+        (right, score_of(fit.calibration, replace(each, behind=behind)), score_of(near, replace(each, behind=behind)))
+        for near in [replace(fit.calibration, distance=0.0)]
+        for each in examples
+        for behind, right in each.shown
+    ]
+    right, wrong = ([each[1:] for each in shown if each[0] is truth] for truth in (True, False))
+    assert np.mean([score >= DEFAULT_MIN_SCORE for score, _ in right]) >= 0.95
+    assert np.mean([score for score, _ in wrong]) < 0.5 * np.mean([score for _, score in wrong])
 
 
 def test_what_finds_nothing_is_not_answered() -> None:
