@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from memoryd.errors import MemorydError
 from memoryd.generations.admin import begin
 from memoryd.generations.live import Live
 from memoryd.generations.parts import Parts
+from memoryd.process.background import follow
 from memoryd.process.settings import ProcessSettings
 from memoryd.process.waiting import until_available
 from memoryd.server.credentials import ServiceCredentialSettings
@@ -133,17 +133,6 @@ class Engines:
 
     async def _wait(self, what: str, attempt: Callable[[], Awaitable[T]]) -> T:
         return await attempt() if self.serving else await until_available(self.server, what, attempt)
-
-
-def follow(work: Awaitable[None], stack: AsyncExitStack) -> None:
-    """Run something in the background until the stack ends."""
-    task = asyncio.ensure_future(work)
-
-    async def end() -> None:
-        task.cancel()
-        await asyncio.wait({task})
-
-    stack.push_async_callback(end)
 
 
 async def open_engines(

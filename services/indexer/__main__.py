@@ -9,11 +9,12 @@ from functools import partial
 
 from pydantic import Field
 
-from memoryd.adapters.distributed import EngineSettings, follow, open_engines
+from memoryd.adapters.distributed import EngineSettings, open_engines
 from memoryd.adapters.nats.keys import NatsKeyStore
 from memoryd.adapters.nats.workspace import NatsWorkspace
 from memoryd.domain.generations import Generation
 from memoryd.generations.live import Live
+from memoryd.process.background import follow
 from memoryd.process.run import run
 from memoryd.process.waiting import until_available
 from memoryd.server.credentials import service_authenticator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from memoryd.generations.embedders import CurrentEmbedder
 from memoryd.generations.live import Live
 from memoryd.generations.parts import Parts
 from memoryd.ports import Embedder, FileLog, Generations, KeyStore
+from memoryd.process.background import follow
 from services.gateway.service import GatewayService
 from services.indexer.current import CurrentIndexing
 from services.indexer.generation import Failure
@@ -109,8 +109,7 @@ async def open_standalone(
             restarted=True,
         )
         for work in (live.run(), keeper.run()):
-            task = asyncio.create_task(work)
-            stack.push_async_callback(_end, task)
+            follow(work, stack)
         stack.push_async_callback(workspaces.close)
         await workspaces.start()
         indexer = CurrentIndexing(live, lambda generation: generation.indexed, failure, keys, data.disk_bytes)
@@ -137,8 +136,3 @@ async def _newest(data: DataDirectory) -> Revision | None:
             if manifest.newest_at_open is not None:
                 newest = max(newest or manifest.newest_at_open, manifest.newest_at_open)
     return newest
-
-
-async def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait({task})
