@@ -11,7 +11,16 @@ import pytest
 import structlog
 
 from memoryd.domain.names import Scope
-from memoryd.domain.queries import DEFAULT_MIN_SCORE, Mode, ModelInfo, Rerank, SearchAnswer, Stage
+from memoryd.domain.queries import (
+    DEFAULT_MIN_SCORE,
+    Mode,
+    ModelInfo,
+    Rerank,
+    SearchAnswer,
+    Stage,
+    TypedKind,
+    TypedQuery,
+)
 from memoryd.domain.scoring import COMMITTED, Calibration, Scoring
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embeddings
@@ -50,9 +59,11 @@ class Store(MemoryVectorStore):
     error: Exception | None = None
     delay = 0.0
     asked: Sequence[str] = ()
+    reads = 0
 
     async def sketches(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, bytes]:
         self.asked = ids
+        self.reads += 1
         await asyncio.sleep(self.delay)
         if self.error:
             raise self.error
@@ -100,6 +111,18 @@ async def test_sketches_order_and_their_match_is_shown(harbour: Harbour) -> None
     told = "\n".join(first.explanation)
     for step in ("vector: cosine", "fused:", "token sketches: match", "calibrated: order", "score:"):
         assert step in told
+
+
+@pytest.mark.parametrize(("kind", "rerank", "reads"), [("vec", "auto", 2), ("hyde", "auto", 1), ("vec", "off", 0)])
+async def test_questions_among_sub_queries_are_compared_by_sketches_too(
+    harbour: Harbour, kind: str, rerank: str, reads: int
+) -> None:
+    typed = (TypedQuery(TypedKind(kind), "the harbour is closed"),)
+    answer = await harbour.search("ferry", typed=typed, rerank=Rerank(rerank), explain=True, max_results=50)
+    assert answer.degraded == ()
+    assert harbour.store.reads == reads
+    told = {result.snippet: "\n".join(result.explanation) for result in answer.results}
+    assert "sub-queries: the best gives" in told["the harbour is closed"]
 
 
 async def test_rerank_off_leaves_the_fused_order(harbour: Harbour) -> None:
