@@ -10,12 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from memoryd.cli.local import Config, DataDir
-from memoryd.cli.operator import reach_indexer
+from memoryd.cli.operator import chosen, reach_indexer
 from memoryd.cli.output import Json, err, out, print_json
 from memoryd.cli.progress import Report, bar
 from memoryd.domain.names import Scope
 from memoryd.domain.repairs import Checkup, Finding, Treatment
-from memoryd.errors import NotFoundError
 from memoryd.ports import Maintenance
 
 _CHECK_SECONDS = 100.0
@@ -56,7 +55,7 @@ def doctor(
     async def run() -> list[_Result]:
         with bar(err) as report:
             async with reach_indexer(data_dir, config) as indexer:
-                scopes = _chosen(await indexer.workspaces(), tenant, workspace)
+                scopes = chosen(await indexer.workspaces(), tenant, workspace)
                 return [await _look_after(indexer, scope, mend=not check, report=report) for scope in scopes]
 
     results = asyncio.run(run())
@@ -66,13 +65,6 @@ def doctor(
     else:
         _show(results)
     raise typer.Exit(0 if clean else 1)
-
-
-def _chosen(scopes: Sequence[Scope], tenant: str, workspace: str) -> list[Scope]:
-    chosen = [scope for scope in scopes if not workspace or scope == Scope(tenant, workspace)]
-    if workspace and not chosen:
-        raise NotFoundError(f"nothing is known of {tenant}/{workspace}: `memoryd doctor` without it lists all")
-    return chosen
 
 
 async def _look_after(indexer: Maintenance, scope: Scope, *, mend: bool, report: Report) -> _Result:

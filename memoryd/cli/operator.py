@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memoryd.domain.names import Scope
 from memoryd.endpoint import Endpoint, read_endpoint
-from memoryd.errors import ConfigError
+from memoryd.errors import ConfigError, NotFoundError, listed
 
 if TYPE_CHECKING:
     from memoryd.ports import Maintenance
@@ -42,6 +43,15 @@ async def reach_indexer(data_dir: Path | None, config: Path | None) -> AsyncIter
             yield await _of_server(settings, error, stack)
         else:
             yield standalone.indexer
+
+
+def chosen(known: Sequence[Scope], tenant: str, workspace: str) -> Sequence[Scope]:
+    """Pick the workspace that is named, or all. Raises NotFoundError where nothing is known of it."""
+    if not workspace:
+        return known
+    if (found := [scope for scope in known if (scope.tenant, scope.workspace) == (tenant, workspace)]) == []:
+        raise NotFoundError(f"nothing is known of {tenant}/{workspace}; there are: {listed(map(str, known))}")
+    return found
 
 
 async def _of_deployment(stack: AsyncExitStack) -> Maintenance:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from memoryd.cli.local import Config, DataDir
-from memoryd.cli.operator import reach_indexer
+from memoryd.cli.operator import chosen, reach_indexer
 from memoryd.cli.output import Json, err, out, print_json
 from memoryd.domain.files import FileKey
 from memoryd.domain.names import Scope
@@ -91,11 +91,14 @@ def _check(path: str, workspace: str, *, block: bool, unblock: bool) -> None:
 
 async def _unblock(key: FileKey, data_dir: Any, config: Any) -> bool:  # noqa: ANN401  (paths, as typer gives them)
     async with reach_indexer(data_dir, config) as indexer:
+        chosen(await indexer.workspaces(), key.scope.tenant, key.scope.workspace)
         return await indexer.unblock(key, timeout=_CALL_SECONDS)
 
 
 async def _purge(order: PurgeOrder, data_dir: Any, config: Any) -> _Receipt:  # noqa: ANN401  (as above)
     async with reach_indexer(data_dir, config) as indexer:
+        # Of a mistyped one nothing is left either, and a receipt that says so would be taken for the other's.
+        chosen(await indexer.workspaces(), order.tenant, order.workspace)
         return await _until_verified(indexer, order)
 
 

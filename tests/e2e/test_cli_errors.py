@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.cli.operator import chosen
+from memoryd.domain.names import Scope
+from memoryd.errors import NotFoundError
 from tests.e2e.processes import command, serve
 from tests.support.eventually import eventually
 
@@ -75,6 +78,22 @@ async def test_a_key_for_an_unknown_workspace_is_refused(tmp_path: Path) -> None
     (data / "endpoint.json").unlink()
     after = await command(data, "key", "create", "-w", "stduio")
     assert (after.code, "there are: local/studio." in after.err) == (2, True)
+
+
+async def test_a_purge_of_an_unknown_workspace_has_no_receipt(tmp_path: Path) -> None:
+    data, folder = tmp_path / "data", write_notes(tmp_path / "studio")
+    assert (await command(data, "index", folder)).code == 0
+    ended = await command(data, "purge", "MEMORY.md", "-w", "stduio")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == "memoryd: nothing is known of local/stduio; there are: local/studio\n"
+
+
+def test_operators_commands_choose_among_the_workspaces_that_there_are() -> None:
+    known = [Scope("acme", "rod"), Scope("local", "rod")]
+    assert chosen(known, "acme", "") == known
+    assert chosen(known, "local", "rod") == known[1:]
+    with pytest.raises(NotFoundError, match="nothing is known of local/Rod; there are: acme/rod, local/rod"):
+        chosen(known, "local", "Rod")
 
 
 async def test_lines_past_the_end_and_before_the_first(tmp_path: Path) -> None:
