@@ -15,7 +15,7 @@ from tests.support.gate import Outcome, Waiting
 from tests.support.indexing import Engines, World, ids, section, until_waiting
 
 PATH = "memory/a.md"
-LEGS = {"vectors.search", "texts.search"}
+LEGS = {"vectors.nearest", "texts.search"}
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ async def test_a_commit_after_the_legs_takes_nothing_from_a_search(world: World)
 async def test_a_commit_between_the_legs_mixes_no_states(world: World) -> None:
     """S1: with outlines of its own for each leg, both states would be shown."""
     search = await begin_search(world, Asker(world))
-    await release(world, "search", {"vectors.search"})
+    await release(world, "search", {"vectors.nearest"})
     await advance(world, "search", {"texts.search"})
     await commit_another_state(world)
     world.gate.open()
