@@ -186,6 +186,8 @@ class EmbedderService(Streaming):
                 ids = await self._ids(texts, kind, Lane(queue.name), estimate)
                 self._check_window(ids)
                 request = Request(ids, self._engine.info.dimensions, deadline, sketch=sketch, tenant=tenant)
+                queue.recount(reserved, request.tokens)
+                reserved = request.tokens
                 queue.put(request)
                 vectors = await request.result()
                 return Embeddings(

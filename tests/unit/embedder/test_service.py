@@ -94,6 +94,19 @@ async def test_vectors_come_in_the_order_of_the_texts(service: EmbedderService, 
     assert embeddings.tokens == sum(engine.tokenizer.count(texts))
 
 
+async def test_a_call_counts_by_its_tokens_once_they_are_known(
+    service: EmbedderService, engine: FakeEngine, registry: CollectorRegistry
+) -> None:
+    blocked = await stuck(service, engine)
+    call = asyncio.create_task(embed(service, ["a" * 100]))  # a token each, where four bytes are taken for one
+    await waiting(registry, 1)
+    tokens = sum(engine.tokenizer.count(["stuck", "a" * 100]))
+    assert registry.get_sample_value("memoryd_embedder_reserved_tokens", {"lane": Lane.BULK}) == tokens
+    engine.open.set()
+    await asyncio.gather(blocked, call)
+    assert registry.get_sample_value("memoryd_embedder_reserved_tokens", {"lane": Lane.BULK}) == 0
+
+
 async def test_batches_keep_to_the_budget_with_little_padding(
     service: EmbedderService, engine: FakeEngine, registry: CollectorRegistry
 ) -> None:
