@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import statistics
 import time
@@ -27,6 +28,7 @@ from services.embedder.compose import open_embedder
 from services.embedder.settings import EmbedderSettings
 
 _WARM_UP = 300  # Java compiles what it runs often, and the search comes to know the chunks
+_LOGGED = 0.5  # seconds after an answer in which its log line is written
 _DEPTH = 60  # as the search service asks each leg
 _ALONE = "query embedding alone, p50"
 Times = dict[str, list[float]]
@@ -49,10 +51,12 @@ async def measure(six: Six, client: MemorydClient, scope: Scope, rounds: int) ->
         model = await stack.enter_async_context(open_embedder(EmbedderSettings()))
         for pair in pairs[:_WARM_UP]:
             await _round(pair, client, model, parts, log, scope, defaultdict(list))
+        await asyncio.sleep(_LOGGED)
         before = {name: len(_calls(six, name)) for name in ("gateway", "search", "embedder")}
         times: Times = defaultdict(list)
         for pair in pairs[_WARM_UP:]:
             await _round(pair, client, model, parts, log, scope, times)
+        await asyncio.sleep(_LOGGED)
         lines = {name: _calls(six, name)[count:] for name, count in before.items()}
     _add_hops(times, lines)
     return _figures(times)
