@@ -273,7 +273,7 @@ class ManyWaiting(MemoryFileLog):
 
     @staticmethod
     def _alive() -> int:
-        return sum(isinstance(each, LoggedFile) for each in gc.get_objects())
+        return sum(type(each) is LoggedFile for each in gc.get_objects())
 
 
 async def test_states_that_wait_are_not_held_while_all_is_compared() -> None:
