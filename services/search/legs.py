@@ -117,7 +117,8 @@ class Legs:
         cosines: dict[str, float | None] = {}
 
         async def search(where: Filter, limit: int) -> Sequence[Hit]:
-            near = await self._vectors.nearest(embedding, where, limit, named)
+            # A copy: the text leg may answer meanwhile, and what was not asked for would seem not to be there.
+            near = await self._vectors.nearest(embedding, where, limit, list(named))
             cosines.update(near.cosines)
             read = partial(self._vectors.chunks, where.scope)
             chunks = await self.chunks.of(where.scope, [name for name, _ in near.hits], read)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,9 +20,10 @@ from tests.support.searching import SCOPE, World
 
 
 class Store(MemoryVectorStore):
-    """Counts what is read; `most` bounds what a search finds."""
+    """Counts what is read; `most` bounds what a search finds, and `delay` is how long it takes."""
 
     most = 100
+    delay = 0.0
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +31,9 @@ class Store(MemoryVectorStore):
         self.compared = 0
 
     async def nearest(self, vector: Any, where: Any, limit: int, ids: Sequence[str]) -> Any:  # noqa: ANN401  (passed on)
-        return await super().nearest(vector, where, min(limit, self.most), ids)
+        near = await super().nearest(vector, where, min(limit, self.most), list(ids))
+        await asyncio.sleep(self.delay)
+        return replace(near, cosines=dict.fromkeys(ids) | dict(near.cosines))  # as an adapter that reads `ids` again
 
     async def chunks(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Chunk]:
         self.read += ids
@@ -79,6 +83,15 @@ async def test_what_the_text_leg_found_is_neither_read_nor_compared_again() -> N
     assert len(answer.results) == 3
     assert all(result.vector_score is not None for result in answer.results)
     assert (store.read, store.compared) == ([], 0)
+
+
+async def test_what_the_text_leg_finds_while_vectors_are_compared_is_compared_after_it() -> None:
+    world, store = await filled()
+    world.texts.delay, store.most, store.delay = 0.1, 1, 0.2
+    answer = await world.search("the leaves")
+    assert answer.degraded == ()
+    assert len(answer.results) == 3
+    assert store.compared == 1
 
 
 async def test_none_are_kept_without_memory_for_them() -> None:
