@@ -83,7 +83,7 @@ class SearchService:
         query = self.settings.applied(scope, query)
         stages = Stages(timeout, self.settings.breaker_patience)
         wanted = query.freshness
-        ask = Ask(query.text, query.mode, analyze_query(query.text), sketches=query.rerank is not Rerank.OFF)
+        ask = Ask(query.text, query.mode, (), sketches=query.rerank is not Rerank.OFF)  # words are for the text leg
         async with self._legs.begin(ask, scope, stages) as begun:
             behind = wanted is not None and not await self._outlines.reached(scope, wanted, stages)
             fixed = await self._outlines.fix(scope, stages)
@@ -117,7 +117,7 @@ class SearchService:
         """Run the legs and what comes after them."""
         visible = Visible(view, query)
         where = await index_filter(scope, visible)
-        ask = replace(ask, notes=notes_of_days(query.text, view))
+        ask = replace(ask, words=analyze_query(query.text), notes=notes_of_days(query.text, view))
         async with asyncio.TaskGroup() as group:
             main = group.create_task(self._legs.run(ask, where, visible, stages, begun))
             sub = group.create_task(run_subqueries(self._legs, query, where, visible, stages))
