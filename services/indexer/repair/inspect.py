@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memoryd.domain.files import FileKey, FileState, LoggedFile
@@ -46,11 +46,12 @@ class Inspector:
         self._log, self._manifest, self._vectors, self._texts = log, manifest, vectors, texts
         self._consumer, self._timeout, self._on_stray = consumer, timeout, on_stray
 
-    async def scopes(self) -> Sequence[Scope]:
-        """List the workspaces that anything is known of."""
-        return sorted({*await self._log.scopes(), *await self._manifest.scopes()})
+    async def scopes(self, logged: Iterable[Scope] | None = None) -> Sequence[Scope]:
+        """List the workspaces that anything is known of; `logged`: from `logged`, where that was asked before."""
+        logged = await self._log.scopes() if logged is None else logged
+        return sorted({*logged, *await self._manifest.scopes()})
 
-    async def logged(self) -> Container[Scope]:
+    async def logged(self) -> Collection[Scope]:
         """List the workspaces that have a file in the log."""
         return set(await self._log.scopes())
 

@@ -97,7 +97,7 @@ class Repairer:
 
     async def _glance(self) -> None:
         logged = await self._inspector.logged()
-        for scope in await self._inspector.scopes():
+        for scope in await self._inspector.scopes(logged):
             new = scope not in self.checked  # it had no file when everything was compared
             if new or scope in self._unjudged or await self._inspector.is_suspicious(scope, logged):
                 await self.check(scope)
