@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from memoryd.domain.queries import ModelInfo
-from memoryd.ports import Embedder, Embeddings, Lane, TextKind, Tokenizer
+from memoryd.ports import Embedder, Embeddings, TextKind
 
 
 class MadeUpPassages:
@@ -22,38 +21,16 @@ class MadeUpPassages:
         """Pass on."""
         return getattr(self._model, name)
 
-    async def info(self) -> ModelInfo:
-        """Describe the model."""
-        return await self._model.info()
-
-    async def tokenizer(self) -> Tokenizer:
-        """Give the model's tokenizer."""
-        return await self._model.tokenizer()
-
-    async def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        kind: TextKind,
-        lane: Lane,
-        timeout: float,
-        sketches: bool = False,
-        tenant: str = "",
-    ) -> Embeddings:
+    async def embed(self, texts: Sequence[str], **options: Any) -> Embeddings:  # noqa: ANN401  (passed on)
         """Embed queries; make vectors and sketches up for passages."""
-        if kind is TextKind.QUERY:
-            return await self._model.embed(
-                texts, kind=kind, lane=lane, timeout=timeout, sketches=sketches, tenant=tenant
-            )
+        if options["kind"] is TextKind.QUERY:
+            return await self._model.embed(texts, **options)
         dimensions = (await self._model.info()).dimensions
         vectors = np.stack([_vector(text, dimensions) for text in texts])
         width = -(-dimensions // 8)
+        sketches = options.get("sketches", False)
         made_up = tuple(_bits(text, width * (len(text) // 4)) for text in texts) if sketches else ()
         return Embeddings(vectors, sum(map(len, texts)) // 4, made_up)
-
-    async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> Sequence[float]:
-        """Pass on."""
-        return await self._model.rerank(query, texts, timeout=timeout)
 
 
 def _vector(text: str, dimensions: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
-from typing import Any, cast
+from typing import Any
 
+from bench.distributed.embedders import serve_as
 from memoryd.ports import Embeddings
-from memoryd.process.run import run
-from memoryd.server.credentials import service_authenticator
-from memoryd.server.lifecycle import Server
-from services.embedder.__main__ import Settings
-from services.embedder.compose import open_embedder
-from services.embedder.rpc import SERVICE, add_to
 from services.embedder.served import ServedEmbedder
 
 # A heading that `bench.corpus` writes; it is in each of its chunks.
@@ -36,15 +30,5 @@ class StandIns:
         return await self._service.embed([match[0] if match else text for match, text in found], **options)
 
 
-async def serve(settings: Settings) -> None:
-    """As the embedder's process does."""
-    authenticate = service_authenticator(settings.grpc, settings.service)
-    async with Server(settings.grpc, coming=[SERVICE]) as server, AsyncExitStack() as stack:
-        model = await stack.enter_async_context(open_embedder(settings.embedder))
-        add_to(server, cast("ServedEmbedder", StandIns(model)), authenticate)
-        stack.push_async_callback(server.drain)
-        await server.serve()
-
-
 if __name__ == "__main__":
-    run("embedder", Settings, serve)
+    serve_as(StandIns)

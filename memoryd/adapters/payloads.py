@@ -75,11 +75,6 @@ def to_sketch(payload: Mapping[str, Any]) -> bytes:
     return b64decode(payload.get(SKETCH_FIELD, ""), validate=True)
 
 
-def id_alone(name: str) -> ChunkRef:
-    """Make what a scan gives of a chunk that is known."""
-    return ChunkRef(name, "", Revision(0, 0))
-
-
 def to_ref(chunk_id: str, payload: Mapping[str, Any]) -> ChunkRef:
     """Read the fields of `REF_FIELDS` back."""
     return ChunkRef(id=chunk_id, path=payload["path"], birth=Revision.parse(payload["birth"]))

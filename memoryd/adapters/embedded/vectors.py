@@ -20,11 +20,11 @@ from memoryd.adapters.payloads import (
     CHUNK_FIELDS,
     REF_FIELDS,
     SKETCH_FIELD,
-    id_alone,
     to_chunk,
     to_ref,
     to_sketch,
 )
+from memoryd.adapters.scanning import refs
 from memoryd.domain.chunks import Chunk, ChunkRef
 from memoryd.domain.names import Scope
 from memoryd.errors import DAMAGED, DataError, InvalidInputError, MemorydError, ResourceExhaustedError, UnavailableError
@@ -154,29 +154,15 @@ class EdgeVectorStore:
                     found[payload["text_hash"]] = Embedding(vector, to_sketch(payload))
         return found
 
-    async def scan(
+    def scan(
         self, scope: Scope, path: str | None = None, *, known: Container[str] | None = None
     ) -> AsyncIterator[Sequence[ChunkRef]]:
-        """Iterate in pages over all stored chunks of a workspace, or of one file.
-
-        Of chunks whose ids are `known`, only the id is read. What is stored beside it is 10 KB with a sketch, and a
-        scan would bring all of it into memory.
-        """
+        """Iterate in pages over all stored chunks of a workspace, or of one file; of `known` ones, over their ids."""
         must = points.in_scope(scope)
         if path is not None:
             must.append(points.equals("path", path))
-        where = edge.Filter(must=must)
-        async for page in self._scroll(where, REF_FIELDS if known is None else [], with_vector=False):
-            if known is None:
-                yield [to_ref(str(record.id), record.payload or {}) for record in page]
-                continue
-            ids = [str(record.id) for record in page]
-            unknown = [each for each in ids if each not in known]  # before the yield: it may change there
-            yield [id_alone(each) for each in ids if each in known]
-            if unknown:
-                where_unknown = edge.Filter(must=[*points.in_scope(scope), edge.HasIdCondition(set(unknown))])
-                async for found in self._scroll(where_unknown, REF_FIELDS, with_vector=False):
-                    yield [to_ref(str(record.id), record.payload or {}) for record in found]
+        scroll = partial(self._scroll, with_vector=False)
+        return refs(scroll, edge.Filter(must=must), partial(points.with_ids, scope), known)
 
     async def count(self) -> int:
         """Count the stored chunks of all scopes, about; those are included that no outline lists."""

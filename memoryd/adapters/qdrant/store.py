@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Container, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,17 +12,15 @@ from qdrant_client.conversions.common_types import PointId
 
 from memoryd.adapters.payloads import (
     CHUNK_FIELDS,
-    REF_FIELDS,
     SKETCH_FIELD,
-    id_alone,
     to_chunk,
-    to_ref,
     to_sketch,
 )
 from memoryd.adapters.qdrant.collection import ensure_collection
 from memoryd.adapters.qdrant.connection import connect, translated
 from memoryd.adapters.qdrant.points import any_of, condition, equals, in_scope, point, with_ids
 from memoryd.adapters.qdrant.settings import QdrantSettings
+from memoryd.adapters.scanning import refs
 from memoryd.domain.chunks import Chunk, ChunkRef
 from memoryd.domain.names import Scope
 from memoryd.errors import InvalidInputError
@@ -134,28 +133,15 @@ class QdrantVectorStore:
                     found[payload["text_hash"]] = Embedding(vector, to_sketch(payload))
         return found
 
-    async def scan(
+    def scan(
         self, scope: Scope, path: str | None = None, *, known: Container[str] | None = None
     ) -> AsyncIterator[Sequence[ChunkRef]]:
-        """Iterate in pages over all stored chunks of a workspace, or of one file.
-
-        Of chunks whose ids are `known`, only the id is read.
-        """
+        """Iterate in pages over all stored chunks of a workspace, or of one file; of `known` ones, over their ids."""
         must = in_scope(scope)
         if path is not None:
             must.append(equals("path", path))
-        where = models.Filter(must=must)
-        async for page in self._scroll(where, REF_FIELDS if known is None else [], with_vectors=False):
-            if known is None:
-                yield [to_ref(str(record.id), record.payload or {}) for record in page]
-                continue
-            ids = [str(record.id) for record in page]
-            unknown = [each for each in ids if each not in known]  # before the yield: it may change there
-            yield [id_alone(each) for each in ids if each in known]
-            if unknown:
-                where_unknown = with_ids(scope, unknown)
-                async for found in self._scroll(where_unknown, REF_FIELDS, with_vectors=False):
-                    yield [to_ref(str(record.id), record.payload or {}) for record in found]
+        scroll = partial(self._scroll, with_vectors=False)
+        return refs(scroll, models.Filter(must=must), partial(with_ids, scope), known)
 
     async def count(self) -> int:
         """Count the stored chunks of all scopes, about; those are included that no outline lists."""
