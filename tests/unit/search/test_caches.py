@@ -37,15 +37,6 @@ class SlowModel(FakeEmbedder):
         return await super().embed(texts, **options)
 
 
-@pytest.fixture
-async def world() -> World:
-    made = World()
-    await made.log.subscribe("indexer")
-    await made.put("a.md", "the ferry leaves the harbour", "a bus leaves the square")
-    await made.put("b.md", "the harbour is closed")
-    return made
-
-
 async def test_an_answer_is_given_again_until_something_changes(world: World) -> None:
     first = await world.search()
     asked = len(world.texts.limits)

@@ -8,15 +8,6 @@ from memoryd.domain.queries import Mode
 from tests.support.searching import World
 
 
-@pytest.fixture
-async def world() -> World:
-    made = World()
-    await made.log.subscribe("indexer")
-    await made.put("a.md", "the ferry leaves the harbour", "a bus leaves the square")
-    await made.put("b.md", "the harbour is closed")
-    return made
-
-
 @pytest.mark.parametrize("mode", Mode)
 async def test_the_parts_of_a_long_line_are_one_result_and_take_nobody_s_place(world: World, mode: Mode) -> None:
     await world.put("log.md", *(f"ferry harbour ferry harbour {number}" for number in range(500)), one_line=True)

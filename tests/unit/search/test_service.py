@@ -22,15 +22,6 @@ from tests.support.fakes import (
 from tests.support.searching import SCOPE, World
 
 
-@pytest.fixture
-async def world() -> World:
-    made = World()
-    await made.log.subscribe("indexer")
-    await made.put("a.md", "the ferry leaves the harbour", "a bus leaves the square")
-    await made.put("b.md", "the harbour is closed")
-    return made
-
-
 def only(answer: SearchAnswer) -> tuple[Stage, str, str]:
     (entry,) = answer.degraded
     return entry.stage, entry.reason, entry.instead
