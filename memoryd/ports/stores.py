@@ -125,12 +125,8 @@ class VectorStore(ChunkStore, Protocol):
         """Write chunks, of any scopes. On return they are durable and can be found."""
         ...
 
-    async def search(self, vector: NDArray[np.float32], where: Filter, limit: int) -> Sequence[Hit]:
-        """Find the nearest chunks by cosine, best first."""
-        ...
-
     async def nearest(self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str]) -> Nearest:
-        """Do what `search` and `cosines` do in one call, and read no chunk."""
+        """Find the nearest chunks by cosine, best first, and compare those named, too; reads no chunk."""
         ...
 
     async def chunks(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Chunk]:

@@ -21,11 +21,11 @@ from tests.contract.vector_chunks import ALL, HERE, SCOPE, embedded, found, ids,
 from tests.servers.process import server_folder
 from tests.servers.qdrant import QdrantServer
 from tests.support.eventually import eventually
+from tests.support.vector_hits import vector_hits
 
 CALLS: dict[str, Callable[[VectorStore], Awaitable[Any]]] = {
     "upsert": lambda store: store.upsert([embedded(1)]),
     "delete": lambda store: store.delete(SCOPE, ids([embedded(0)])),
-    "search": lambda store: store.search(vector(0), HERE, ALL),
     "nearest": lambda store: store.nearest(vector(0), HERE, 1, []),
     "chunks": lambda store: store.chunks(SCOPE, ids([embedded(0)])),
     "cosines": lambda store: store.cosines(vector(0), SCOPE, ids([embedded(0)])),
@@ -83,7 +83,7 @@ class TestOutage:
         hasty = await QdrantVectorStore.open(QdrantSettings(url=server.url, timeout=1), tmp_path.name, DIMENSIONS)
         server.process.pause()
         with pytest.raises(UnavailableError, match="did not answer within 1 s"):
-            await hasty.search(vector(0), HERE, ALL)
+            await vector_hits(hasty, vector(0), HERE, ALL)
         server.process.resume()
         await hasty.close()
         assert await found(store) == []
@@ -109,7 +109,7 @@ class TestOutage:
     async def test_a_closed_store_says_so(self, store: QdrantVectorStore) -> None:
         await store.close()
         with pytest.raises(UnavailableError, match="is closed"):
-            await store.search(vector(0), HERE, ALL)
+            await vector_hits(store, vector(0), HERE, ALL)
 
 
 class TestCollection:

@@ -31,6 +31,7 @@ from tests.contract.vector_chunks import (
     scanned,
     vector,
 )
+from tests.support.vector_hits import vector_hits
 
 
 @pytest.fixture(params=sorted(VECTOR_STORES))
@@ -110,7 +111,7 @@ class TestUpsert:
             heading_terms="",
         )
         await store.upsert([kept])
-        (hit,) = await store.search(vector(0), HERE, 10)
+        (hit,) = await vector_hits(store, vector(0), HERE, 10)
         assert hit.chunk == kept.chunk
         assert (hit.chunk.terms, hit.chunk.heading_terms) == (kept.chunk.terms, kept.chunk.heading_terms)
         assert hit.score == pytest.approx(1.0, abs=1e-5)
@@ -151,14 +152,14 @@ class TestUpsert:
             await store.upsert([embedded(0), replace(embedded(1), vector=wrong)])
         assert await scanned(store) == []
         with pytest.raises(InvalidInputError, match=str(DIMENSIONS)):
-            await store.search(wrong, HERE, 10)
+            await vector_hits(store, wrong, HERE, 10)
 
 
 class TestSearch:
     async def test_the_order_and_the_scores_are_those_of_the_cosine(self, store: VectorStore) -> None:
         chunks = [embedded(n) for n in range(1, 300)]
         await store.upsert(chunks)
-        hits = await store.search(vector(0), HERE, 20)
+        hits = await vector_hits(store, vector(0), HERE, 20)
         cosines = {c.chunk.id: float(c.vector @ vector(0)) for c in chunks}
         best = sorted(cosines, key=lambda i: -cosines[i])[:20]
         assert [hit.chunk.id for hit in hits] == best
@@ -265,7 +266,7 @@ class TestNearest:
         await store.upsert(chunks)
         gone = str(uuid.uuid4())
         near = await store.nearest(vector(0), HERE, 60, [*ids(chunks), gone])
-        assert list(near.hits) == [(hit.chunk.id, hit.score) for hit in await store.search(vector(0), HERE, 60)]
+        assert list(near.hits) == [(hit.chunk.id, hit.score) for hit in await vector_hits(store, vector(0), HERE, 60)]
         assert near.cosines == {**await store.cosines(vector(0), SCOPE, ids(chunks)), gone: None}
         assert (await store.nearest(vector(0), HERE, 1, [])).cosines == {}
 
@@ -387,9 +388,9 @@ class TestRestart:
         chunks = [embedded(n, date="2026-01-01") for n in range(200)]
         await held.now.upsert(chunks)
         await held.now.delete(SCOPE, ids(chunks[:50]))
-        before = await held.now.search(vector(0), HERE, ALL)
+        before = await vector_hits(held.now, vector(0), HERE, ALL)
         store = await held.again()
-        assert await store.search(vector(0), HERE, ALL) == before
+        assert await vector_hits(store, vector(0), HERE, ALL) == before
         assert sorted(chunk.id for chunk in await found(store, replace(HERE, path_prefix="mem"))) == sorted(
             ids(chunks[50:])
         )

@@ -14,6 +14,7 @@ from memoryd.domain.files import FileKey, Revision, Source
 from memoryd.domain.names import Scope
 from memoryd.ports import EmbeddedChunk, Filter, VectorStore
 from tests.contract.registry import DIMENSIONS
+from tests.support.vector_hits import vector_hits
 
 SCOPE = Scope("acme", "main")
 NEIGHBOURS = (Scope("acme", "other"), Scope("rival", "main"))
@@ -52,7 +53,7 @@ def sketch(seed: int) -> bytes:
 
 
 async def found(store: VectorStore, where: Filter = HERE, seed: int = 0, limit: int = ALL) -> list[Chunk]:
-    return [hit.chunk for hit in await store.search(vector(seed), where, limit)]
+    return [hit.chunk for hit in await vector_hits(store, vector(seed), where, limit)]
 
 
 async def found_paths(store: VectorStore, where: Filter) -> list[str]:

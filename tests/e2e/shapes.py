@@ -23,6 +23,7 @@ from tests.e2e.deployment import WITHIN, Deployment, Shape, logged
 from tests.e2e.distributed import distributed
 from tests.servers.cluster import Folder, workspace_settings
 from tests.support.model import model_dir
+from tests.support.vector_hits import vector_hits
 
 _ALL = 10_000
 
@@ -68,7 +69,7 @@ async def _kept(running: Standalone, folders: Mapping[Scope, Folder]) -> tuple[s
     model = await parts.embedder.info()
     for scope in folders:
         anything = np.ones(model.dimensions, dtype=np.float32)
-        found = await parts.vectors.search(anything, Filter(scope), _ALL)
+        found = await vector_hits(parts.vectors, anything, Filter(scope), _ALL)
         vectors += [repr(hit.chunk) for hit in found]
         words = {QueryTerm(word) for hit in found for word in hit.chunk.terms.split()}
         texts += [repr(hit.chunk) for hit in await parts.texts.search(list(words), Filter(scope), _ALL)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC
 from typing import Any
 
 import qdrant_edge as edge
 from qdrant_client import grpc as wire
-from qdrant_client import models
 from qdrant_client.conversions.conversion import GrpcToRest, RestToGrpc
 
 _SCHEMA_TYPES = {
@@ -99,7 +100,7 @@ def scored(hit: edge.ScoredPoint) -> wire.ScoredPoint:
     """Translate what a query found."""
     return wire.ScoredPoint(
         id=wire.PointId(uuid=str(hit.id)),
-        payload=RestToGrpc.convert_payload(hit.payload or {}),
+        payload=RestToGrpc.convert_payload(hit.payload) if hit.payload else None,
         score=hit.score,
         version=hit.version,
     )
@@ -114,48 +115,50 @@ def with_payload(selector: wire.WithPayloadSelector) -> bool | list[str]:
 
 def condition(sent: wire.Filter) -> edge.Filter:
     """Translate a filter."""
-    return _filter(GrpcToRest.convert_filter(sent))
-
-
-def _filter(model: models.Filter) -> edge.Filter:
-    if model.must_not or model.min_should:
+    if sent.must_not or sent.HasField("min_should"):
         message = "neither must_not nor min_should is served here"
         raise ValueError(message)
-    return edge.Filter(must=_conditions(model.must), should=_conditions(model.should))
+    return edge.Filter(must=_conditions(sent.must), should=_conditions(sent.should))
 
 
-def _conditions(conditions: Any) -> list[Any] | None:  # noqa: ANN401  (one condition or a list of them)
-    return [_condition(each) for each in conditions] if conditions else None
+def _conditions(conditions: Sequence[wire.Condition]) -> list[Any] | None:
+    return [_condition(each) for each in conditions] or None
 
 
-def _condition(model: Any) -> Any:  # noqa: ANN401  (the API's conditions have no common class)
-    match model:
-        case models.Filter():
-            return _filter(model)
-        case models.HasIdCondition():
-            return edge.HasIdCondition({str(each) for each in model.has_id})
-        case models.IsEmptyCondition():
-            return edge.IsEmptyCondition(model.is_empty.key)
-        case models.FieldCondition(range=models.DatetimeRange() as dates):
-            bounds = edge.RangeDateTime(
-                gte=dates.gte.isoformat() if dates.gte else None, lte=dates.lte.isoformat() if dates.lte else None
-            )
-            return edge.FieldCondition(model.key, range=bounds)
-        case models.FieldCondition(match=wanted) if wanted is not None:
-            return edge.FieldCondition(model.key, match=_match(wanted))
+def _condition(sent: wire.Condition) -> Any:  # noqa: ANN401  (the engine's conditions have no common class)
+    match sent.WhichOneof("condition_one_of"):
+        case "filter":
+            return condition(sent.filter)
+        case "has_id":
+            return edge.HasIdCondition({each.uuid for each in sent.has_id.has_id})
+        case "is_empty":
+            return edge.IsEmptyCondition(sent.is_empty.key)
+        case "field" if sent.field.HasField("datetime_range"):
+            return edge.FieldCondition(sent.field.key, range=_dates(sent.field.datetime_range))
+        case "field" if sent.field.HasField("match"):
+            return edge.FieldCondition(sent.field.key, match=_match(sent.field.match))
         case _:
-            message = f"no condition like {model!r} is served here"
+            message = f"no condition like {sent} is served here"
             raise ValueError(message)
 
 
-def _match(model: Any) -> Any:  # noqa: ANN401  (as `_condition`)
-    match model:
-        case models.MatchValue():
-            return edge.MatchValue(model.value)
-        case models.MatchAny():
-            return edge.MatchAny(model.any)
-        case models.MatchPrefix():
-            return edge.MatchPrefix(model.prefix)
-        case _:
-            message = f"no match like {model!r} is served here"
+def _dates(sent: wire.DatetimeRange) -> edge.RangeDateTime:
+    return edge.RangeDateTime(
+        gte=sent.gte.ToDatetime(UTC).isoformat() if sent.HasField("gte") else None,
+        lte=sent.lte.ToDatetime(UTC).isoformat() if sent.HasField("lte") else None,
+    )
+
+
+def _match(sent: wire.Match) -> Any:  # noqa: ANN401  (as `_condition`)
+    match sent.WhichOneof("match_value"):
+        case "keyword":
+            return edge.MatchValue(sent.keyword)
+        case "integer":
+            return edge.MatchValue(sent.integer)
+        case "keywords":
+            return edge.MatchAny(list(sent.keywords.strings))
+        case "prefix":
+            return edge.MatchPrefix(sent.prefix)
+        case other:
+            message = f"no match by {other} is served here"
             raise ValueError(message)

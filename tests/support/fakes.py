@@ -274,14 +274,10 @@ class MemoryVectorStore(_MemoryStore):
         super().remove(name)
         del self.stored[name], self.sketched[name]
 
-    async def search(self, vector: NDArray[np.float32], where: Filter, limit: int) -> Sequence[Hit]:
-        hits = [Hit(chunk, float(self.stored[chunk.id] @ vector)) for chunk in self.matching(where)]
-        return sorted(hits, key=lambda hit: -hit.score)[:limit]
-
     async def nearest(self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str]) -> Nearest:
-        hits = await MemoryVectorStore.search(self, vector, where, limit)
+        hits = [(chunk.id, float(self.stored[chunk.id] @ vector)) for chunk in self.matching(where)]
         cosines = dict.fromkeys(ids) | dict(await MemoryVectorStore.cosines(self, vector, where.scope, ids))
-        return Nearest([(hit.chunk.id, hit.score) for hit in hits], cosines)
+        return Nearest(sorted(hits, key=lambda hit: -hit[1])[:limit], cosines)
 
     async def chunks(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Chunk]:
         held = {name: self.held[name] for name in ids if name in self.held}

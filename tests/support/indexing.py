@@ -33,6 +33,7 @@ from tests.support.fakes import (
     vector_of,
 )
 from tests.support.gate import Gate, Gated
+from tests.support.vector_hits import vector_hits
 
 SCOPE = Scope("acme", "garden")
 CHUNK_TOKENS = 16
@@ -196,7 +197,7 @@ class World:
         ports = self.ports(actor)
         view = await ports["manifest"].view(self.scope)
         hits = [
-            *await ports["vectors"].search(vector_of("query"), Filter(self.scope), ALL),
+            *await vector_hits(ports["vectors"], vector_of("query"), Filter(self.scope), ALL),
             *await ports["texts"].search([QueryTerm(COMMON)], Filter(self.scope), ALL),
         ]
         found = []
@@ -255,7 +256,7 @@ class World:
             assert await ids(store, self.scope) == listed, "L1: a store does not hold exactly what is listed"
         hits = await self.engines.texts.search([QueryTerm(COMMON)], Filter(self.scope), ALL)
         assert Counter((h.chunk.key.path, h.chunk.text, h.chunk.private) for h in hits) == expected, "L1: texts"
-        hits = await self.engines.vectors.search(vector_of("query"), Filter(self.scope), ALL)
+        hits = await vector_hits(self.engines.vectors, vector_of("query"), Filter(self.scope), ALL)
         assert Counter((h.chunk.key.path, h.chunk.text, h.chunk.private) for h in hits) == expected, "L1: vectors"
 
     async def check_rest(self) -> None:

@@ -13,6 +13,7 @@ from tests.support.asking import COMMON
 from tests.support.fakes import vector_of
 from tests.support.gate import Outcome
 from tests.support.indexing import ALL, SCOPE, World, ids, section, until_waiting
+from tests.support.vector_hits import vector_hits
 
 MANY = "\n".join(section(f"plant {number}") for number in range(200))
 
@@ -287,7 +288,7 @@ class IndexingCases:
         await world.start()
         await world.write("memory/2026-05-14.md", "---\ntags: [b, a]\n---\n" + section("stored"), private=True)
         await world.idle()
-        (by_vector,) = await world.engines.vectors.search(vector_of("query"), Filter(SCOPE), ALL)
+        (by_vector,) = await vector_hits(world.engines.vectors, vector_of("query"), Filter(SCOPE), ALL)
         (chunk,) = [found.chunk for found in await world.search()]
         assert by_vector.chunk == chunk
         assert (chunk.date, chunk.tags, chunk.private) == ("2026-05-14", ("a", "b"), True)

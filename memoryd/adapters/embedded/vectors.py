@@ -28,7 +28,7 @@ from memoryd.adapters.scanning import refs
 from memoryd.domain.chunks import Chunk, ChunkRef
 from memoryd.domain.names import Scope
 from memoryd.errors import DAMAGED, DataError, InvalidInputError, MemorydError, ResourceExhaustedError, UnavailableError
-from memoryd.ports import EmbeddedChunk, Embedding, Filter, Hit, Nearest
+from memoryd.ports import EmbeddedChunk, Embedding, Filter, Nearest
 
 T = TypeVar("T")
 Operations = Iterator[edge.UpdateOperation]
@@ -100,18 +100,8 @@ class EdgeVectorStore:
             where = points.with_ids(scope, ids)
             await self._write(iter([edge.UpdateOperation.delete_points_by_filter(where)]))
 
-    async def search(self, vector: NDArray[np.float32], where: Filter, limit: int) -> Sequence[Hit]:
-        """Find the nearest chunks by cosine, best first."""
-        self._check(vector, "the query")
-
-        def work() -> list[Hit]:
-            found = self._nearest(vector, points.condition(where), limit, CHUNK_FIELDS)
-            return [Hit(to_chunk(str(hit.id), hit.payload or {}), hit.score) for hit in found]
-
-        return await self._read(work)
-
     async def nearest(self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str]) -> Nearest:
-        """Do what `search` and `cosines` do in one call, and read no chunk."""
+        """Find the nearest chunks, best first, and compare those named, too, in one call that reads no chunk."""
         self._check(vector, "the query")
 
         def work() -> Nearest:
@@ -205,14 +195,12 @@ class EdgeVectorStore:
             self._reader.shutdown(wait=False)
             self._writer.shutdown(wait=False)
 
-    def _nearest(
-        self, vector: NDArray[np.float32], where: edge.Filter, limit: int, fields: Sequence[str] = ()
-    ) -> list[edge.ScoredPoint]:
+    def _nearest(self, vector: NDArray[np.float32], where: edge.Filter, limit: int) -> list[edge.ScoredPoint]:
         request = edge.QueryRequest(
             limit=limit,
             query=edge.Query.Nearest(vector.tolist()),
             filter=where,
-            with_payload=list(fields) or False,
+            with_payload=False,
             params=edge.SearchParams(exact=True),
         )
         return self._shard.query(request)

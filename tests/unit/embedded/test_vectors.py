@@ -15,6 +15,7 @@ from memoryd.adapters.embedded.vectors import EdgeVectorStore
 from memoryd.errors import DataError, ResourceExhaustedError, UnavailableError
 from tests.contract.registry import DIMENSIONS
 from tests.contract.vector_chunks import HERE, SCOPE, embedded, found, ids, scanned, vector
+from tests.support.vector_hits import vector_hits
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "config-cut": lambda root: (root / "edge_config.json").write_text('{"vectors": '),
@@ -132,9 +133,9 @@ async def test_compacting_keeps_the_rest(root: Path, store: EdgeVectorStore) -> 
     chunks = [embedded(n, text="x" * 2_000) for n in range(2_000)]
     await store.upsert(chunks)
     await store.delete(SCOPE, ids(chunks[200:]))
-    before = await store.search(vector(0), HERE, 1_000)
+    before = await vector_hits(store, vector(0), HERE, 1_000)
     await store.compact()
-    assert await store.search(vector(0), HERE, 1_000) == before
+    assert await vector_hits(store, vector(0), HERE, 1_000) == before
     await store.upsert([embedded(9_999)])
     await store.close()
     again = await EdgeVectorStore.open(root, DIMENSIONS)
