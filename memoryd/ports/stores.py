@@ -104,6 +104,10 @@ class ChunkStore(Protocol):
         """Remove chunks; ids that are not there are no error."""
         ...
 
+    async def chunks(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        """Read chunks by id; those that are not there are left out."""
+        ...
+
     def scan(
         self, scope: Scope, path: str | None = None, *, known: Container[str] | None = None
     ) -> AsyncIterator[Sequence[ChunkRef]]:
@@ -127,10 +131,6 @@ class VectorStore(ChunkStore, Protocol):
 
     async def nearest(self, vector: NDArray[np.float32], where: Filter, limit: int, ids: Sequence[str]) -> Nearest:
         """Find the nearest chunks by cosine, best first, and compare those named, too; reads no chunk."""
-        ...
-
-    async def chunks(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Chunk]:
-        """Read chunks by id; those that are not there are left out."""
         ...
 
     async def cosines(self, vector: NDArray[np.float32], scope: Scope, ids: Sequence[str]) -> Mapping[str, float]:
@@ -157,6 +157,9 @@ class TextStore(ChunkStore, Protocol):
         """Write chunks, of any scopes. On return they are durable and can be found."""
         ...
 
-    async def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> Sequence[Hit]:
-        """Rank the chunks that hold any of the terms by BM25, best first. No terms find nothing."""
+    async def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> Sequence[tuple[str, float]]:
+        """Rank the chunks that hold any of the terms by BM25: ids and scores, best first. No terms find nothing.
+
+        Equal ones are in the order of their paths and ids.
+        """
         ...

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
-from cachetools import TTLCache
+from cachetools import LRUCache
 
 from memoryd.domain.chunks import Chunk
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import WorkspaceView
 from services.search.metrics import CACHE_BYTES, Outcome, count
+
+_Kept: TypeAlias = tuple[Chunk, float]  # and when it ends, on the clock of time.monotonic
 
 _NAME = "chunks"
 _SCOPES = 256
@@ -28,14 +31,18 @@ class Chunks:
 
     def __init__(self, most_bytes: int, seconds: float) -> None:
         """Keep at most so many bytes, about; 0: nothing."""
-        self._kept: TTLCache[tuple[Scope, str], Chunk] = TTLCache(most_bytes, seconds, time.monotonic, _size)
+        self._kept: LRUCache[tuple[Scope, str], _Kept] = LRUCache(most_bytes, lambda kept: _size(kept[0]))
+        self._seconds = seconds
         self._seen: dict[Scope, tuple[WorkspaceView, float]] = {}
 
     async def of(
         self, scope: Scope, ids: Sequence[str], read: Callable[[Sequence[str]], Awaitable[Mapping[str, Chunk]]]
     ) -> Mapping[str, Chunk]:
         """Give chunks by id; those that are not kept are `read`, and those that are nowhere are left out."""
-        found = {name: chunk for name in ids if (chunk := self._kept.get((scope, name))) is not None}
+        # Hundreds a search: cachetools' TTLCache looks through its oldest entries at each.
+        now = time.monotonic()
+        kept = {name: entry for name in ids if (entry := self._kept.get((scope, name)))}
+        found = {name: chunk for name, (chunk, ends) in kept.items() if now < ends}
         missing = [name for name in ids if name not in found]
         count(_NAME, Outcome.MISS if missing else Outcome.HIT)
         if missing:
@@ -46,10 +53,11 @@ class Chunks:
 
     def keep(self, chunks: Iterable[Chunk]) -> None:
         """Keep chunks that were read."""
+        end = time.monotonic() + self._seconds
         for chunk in chunks:
             key = chunk.key.scope, chunk.id
-            if key not in self._kept and _size(chunk) <= self._kept.maxsize:
-                self._kept[key] = chunk
+            if _size(chunk) <= self._kept.maxsize:
+                self._kept[key] = chunk, end
         CACHE_BYTES.labels(_NAME).set(self._kept.currsize)
 
     def prune(self, scope: Scope, view: WorkspaceView) -> None:
@@ -62,7 +70,11 @@ class Chunks:
         self._seen[scope] = view, now
         if len(self._seen) > _SCOPES:
             self.forget(next(iter(self._seen)))
-        self._drop(key for key, chunk in self._kept.items() if key[0] == scope and not _lists(view, chunk))
+        self._drop(
+            key
+            for key, (chunk, end) in self._kept.items()
+            if end < now or (key[0] == scope and not _lists(view, chunk))
+        )
 
     def forget(self, scope: Scope) -> None:
         """Drop all chunks of a workspace at once."""

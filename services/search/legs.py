@@ -18,7 +18,7 @@ from memoryd.domain.queries import MAX_RESULTS, Mode, Stage
 from memoryd.domain.sketches import QueryTokens
 from memoryd.domain.text import EXPANDING_HITS, expansion
 from memoryd.errors import MemorydError, UnavailableError
-from memoryd.ports import Embedder, Filter, Hit, QueryTerm, TextStore, VectorStore
+from memoryd.ports import ChunkStore, Embedder, Filter, Hit, QueryTerm, TextStore, VectorStore
 from services.search.ask import Ask
 from services.search.chunks import Chunks
 from services.search.query_embedding import Begun, QueryEmbedder
@@ -82,9 +82,7 @@ class Legs:
 
         async def text_leg() -> list[Hit] | None:
             hits = await self._text(ask, where, visible, stages)
-            chunks = [hit.chunk for hit in hits or ()]
-            self.chunks.keep(chunks)
-            named.extend(chunk.id for chunk in chunks)
+            named.extend(hit.chunk.id for hit in hits or ())
             return hits
 
         async with asyncio.TaskGroup() as group:
@@ -120,9 +118,7 @@ class Legs:
             # A copy: the text leg may answer meanwhile, and what was not asked for would seem not to be there.
             near = await self._vectors.nearest(embedding, where, limit, list(named))
             cosines.update(near.cosines)
-            read = partial(self._vectors.chunks, where.scope)
-            chunks = await self.chunks.of(where.scope, [name for name, _ in near.hits], read)
-            return [Hit(chunks[name], cosine) for name, cosine in near.hits if name in chunks]
+            return await self._hits(self._vectors, where.scope, near.hits)
 
         async def leg(_: float) -> tuple[list[Hit], list[Hit]]:
             hits = await self._enough(search, where, visible, partial(_crowded, stages, Stage.VECTOR))
@@ -147,11 +143,19 @@ class Legs:
             stages.note(Stage.TEXT, CUT_SHORT, f"the query has {ask.surplus} more words than are looked up", of_it)
 
         async def leg(_: float) -> list[Hit]:
-            search = partial(self._texts.search, terms)
+            search = partial(self._find, terms)
             return await self._enough(search, where, visible, partial(_crowded, stages, Stage.TEXT))
 
         share = self._settings.leg_share
         return await stages.run(Stage.TEXT, leg, share=share, instead=instead, breaker=self._finding)
+
+    async def _find(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> Sequence[Hit]:
+        return await self._hits(self._texts, where.scope, await self._texts.search(terms, where, limit))
+
+    async def _hits(self, store: ChunkStore, scope: Scope, found: Sequence[tuple[str, float]]) -> list[Hit]:
+        """Read what a store has found, as far as it is not kept; what is gone by then is left out."""
+        chunks = await self.chunks.of(scope, [name for name, _ in found], partial(store.chunks, scope))
+        return [Hit(chunks[name], score) for name, score in found if name in chunks]
 
     async def expand(self, ask: Ask, found: Found, where: Filter, visible: Visible, stages: Stages) -> Found:
         """Where the text leg is all there is, let it look for words of its best hits, too."""
@@ -169,7 +173,7 @@ class Legs:
             words = [(hit.score, hit.chunk.terms.split(" ")) for hit in hits[:EXPANDING_HITS]]
             known = {term.term for term in own}
             more = await asyncio.to_thread(expansion, words, known, tokenizer.weights)
-            search = partial(self._texts.search, [*own, *(QueryTerm(*each) for each in more.items())])
+            search = partial(self._find, [*own, *(QueryTerm(*each) for each in more.items())])
             return await self._enough(search, where, visible, partial(_crowded, stages, Stage.TEXT))
 
         share = self._settings.leg_share

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from memoryd.domain.calibration import Evidence
@@ -42,7 +43,7 @@ from services.search.results import once, result
 from services.search.scoring import Scorings
 from services.search.settings import SearchSettings
 from services.search.stages import Stages
-from services.search.subqueries import found_by, run_subqueries
+from services.search.subqueries import SubQuery, found_by, run_subqueries
 from services.search.visibility import Visible, index_filter
 
 
@@ -118,6 +119,8 @@ class SearchService:
         visible = Visible(view, query)
         where = await index_filter(scope, visible)
         ask = replace(ask, words=analyze_query(query.text), notes=notes_of_days(query.text, view))
+        # While the query is being embedded, which takes longer than this.
+        weights = await word_weights(self.embedder, ask.words)
         async with asyncio.TaskGroup() as group:
             main = group.create_task(self._legs.run(ask, where, visible, stages, begun))
             sub = group.create_task(run_subqueries(self._legs, query, where, visible, stages))
@@ -130,9 +133,9 @@ class SearchService:
                 + "; ".join(f"{d.stage}: {d.detail}" for d in stages.degraded)
                 + ". Try again; `memoryd status` shows what is down."
             )
-        scored = await self._score(scope, ask, visible, found, stages)
+        scored = await self._score(scope, ask, weights, visible, found, stages)
         if subqueries:
-            others = [await self._score(scope, each.ask, visible, each.found, stages) for each in subqueries]
+            others = [await self._score_subquery(scope, each, visible, stages) for each in subqueries]
             scored = blend(scored, others)
         scored = await self._reranker.crossed(query, await self._model(), scored, stages)
         scored = raise_days(raise_phrases(scored, quoted_phrases(query.text)), ask.notes.days)
@@ -156,13 +159,18 @@ class SearchService:
             revision=f"{view.sequence:x}",
         )
 
-    async def _score(self, scope: Scope, ask: Ask, visible: Visible, found: Found, stages: Stages) -> list[Scored]:
-        """Score what one query or sub-query found: calibrated, best first."""
+    async def _score_subquery(self, scope: Scope, subquery: SubQuery, visible: Visible, stages: Stages) -> list[Scored]:
+        ask = replace(subquery.ask, words=subquery.ask.words or analyze_query(subquery.ask.text))
+        weights = await word_weights(self.embedder, ask.words)
+        return await self._score(scope, ask, weights, visible, subquery.found, stages)
+
+    async def _score(
+        self, scope: Scope, ask: Ask, weights: Sequence[float], visible: Visible, found: Found, stages: Stages
+    ) -> list[Scored]:
+        """Score what one query or sub-query found: calibrated, best first. `weights` are of the query's words."""
         began = time.monotonic()
         model = await self._model()
-        scoring = self._scorings.of(model)
-        words = ask.words or analyze_query(ask.text)
-        weights = await word_weights(self.embedder, words)
+        scoring, words = self._scorings.of(model), ask.words
         candidates = await gather(scope, words, weights, visible, found, self.vectors, stages)
         scored = rank(candidates, unrelated=model.unrelated, related=model.related, weights=scoring.weights)
         stages.add(Stage.FUSE, time.monotonic() - began)

@@ -29,7 +29,7 @@ from memoryd.ports import (
     VectorStore,
 )
 from tests.chaos.stream import COMMON
-from tests.support.vector_hits import vector_hits
+from tests.support.hits import text_hits, vector_hits
 
 _ALL = 10_000
 
@@ -100,7 +100,7 @@ async def compare(parts: Indexed, scope: Scope, folder: Path, chunk_tokens: int)
     query = await parts.embedder.embed([COMMON], kind=TextKind.QUERY, lane=Lane.QUERY, timeout=10.0)
     terms = [QueryTerm(term) for term in analyze(COMMON)]
     by_vector = _texts(await vector_hits(parts.vectors, query.vectors[0], Filter(scope), _ALL))
-    by_text = _texts(await parts.texts.search(terms, Filter(scope), _ALL))
+    by_text = _texts(await text_hits(parts.texts, terms, Filter(scope), _ALL))
     texts = by_text | by_vector  # a chunk's text is in its id
     listed = {name for outline in outlines.values() for name in outline.by_id}
     findable = {name for name in listed if COMMON in texts.get(name, "")}

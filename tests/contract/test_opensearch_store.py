@@ -21,11 +21,13 @@ from tests.contract.text_chunks import HERE, NEIGHBOURS, SCOPE, chunk, found, hi
 from tests.servers.opensearch import OpenSearchServer, index_name, open_text_store, opensearch, opensearch_url
 from tests.servers.process import free_port
 from tests.support.eventually import eventually
+from tests.support.hits import text_hits
 
 CALLS: dict[str, Callable[[TextStore], Awaitable[Any]]] = {
     "upsert": lambda store: store.upsert([chunk("word again")]),
     "delete": lambda store: store.delete(SCOPE, [chunk("nothing").id]),
     "search": lambda store: store.search(terms("word"), HERE, 10),
+    "chunks": lambda store: store.chunks(SCOPE, [chunk("word").id]),
     "scan": scanned,
 }
 
@@ -131,8 +133,9 @@ class TestLimits:
         await store.upsert([chunk("zeppelin", "z.md"), chunk("balloon", "b.md")])
         many = [QueryTerm(f"term{n}", 0.5) for n in range(2_000)]
         strict = Filter(SCOPE, frozenset({Source.MEMORY}), "z", "2026-01-01", "2026-01-02", include_private=False)
-        result = await store.search([QueryTerm("balloon", 0.1), *many, QueryTerm("zeppelin", 0.9)], HERE, 10)
-        assert await store.search([QueryTerm("balloon", 0.1), *many, QueryTerm("zeppelin", 0.9)], strict, 10) == result
+        wanted = [QueryTerm("balloon", 0.1), *many, QueryTerm("zeppelin", 0.9)]
+        result = await text_hits(store, wanted, HERE, 10)
+        assert await text_hits(store, wanted, strict, 10) == result
         assert [hit.chunk.key.path for hit in result] == ["z.md"]
 
     async def test_a_chunk_that_is_refused_is_named_and_keeps_no_other_one_out(
@@ -146,7 +149,7 @@ class TestLimits:
 
     async def test_a_long_term_is_one_term(self, store: OpenSearchTextStore) -> None:
         await store.upsert([replace(chunk("long"), terms="x" * 128)])
-        assert len(await store.search([QueryTerm("x" * 128)], HERE, 10)) == 1
+        assert len(await text_hits(store, [QueryTerm("x" * 128)], HERE, 10)) == 1
 
 
 class TestSettings:

@@ -21,7 +21,7 @@ from tests.contract.vector_chunks import ALL, HERE, SCOPE, embedded, found, ids,
 from tests.servers.process import server_folder
 from tests.servers.qdrant import QdrantServer
 from tests.support.eventually import eventually
-from tests.support.vector_hits import vector_hits
+from tests.support.hits import vector_hits
 
 CALLS: dict[str, Callable[[VectorStore], Awaitable[Any]]] = {
     "upsert": lambda store: store.upsert([embedded(1)]),

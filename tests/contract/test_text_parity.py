@@ -12,6 +12,7 @@ from tests.contract.registry import TEXT_STORES
 from tests.contract.text_chunks import ALL, HERE, chunk, terms
 from tests.repo.checkout import ROOT
 from tests.support.example_queries import EXAMPLE_QUERIES
+from tests.support.hits import text_hits
 
 WORKSPACE = ROOT / "examples/workspace"
 
@@ -36,7 +37,7 @@ async def test_every_example_query_gets_the_same_chunks_in_the_same_order(tmp_pa
     for store in stores:
         await store.upsert(chunks)
     for query in EXAMPLE_QUERIES:
-        first, *others = [await store.search(terms(query.text), HERE, ALL) for store in stores]
+        first, *others = [await text_hits(store, terms(query.text), HERE, ALL) for store in stores]
         for other in others:
             assert [hit.chunk.id for hit in other[:10]] == [hit.chunk.id for hit in first[:10]], query.text
             scores = {hit.chunk.id: hit.score for hit in other}

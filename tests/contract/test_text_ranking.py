@@ -11,6 +11,7 @@ from memoryd.domain.files import Source
 from memoryd.ports import Filter, QueryTerm, TextStore
 from tests.contract.registry import TEXT_STORES, opened
 from tests.contract.text_chunks import HERE, NEIGHBOURS, SCOPE, chunk, found, hits
+from tests.support.hits import text_hits
 
 
 @pytest.fixture(params=sorted(TEXT_STORES))
@@ -89,7 +90,7 @@ class TestRanking:
     async def test_weights_of_terms_decide(self, store: TextStore) -> None:
         await store.upsert([chunk("alpha", "a.md"), chunk("beta", "b.md")])
         for first, second in (("alpha", "beta"), ("beta", "alpha")):
-            result = await store.search([QueryTerm(first, 1.0), QueryTerm(second, 0.1)], HERE, 10)
+            result = await text_hits(store, [QueryTerm(first, 1.0), QueryTerm(second, 0.1)], HERE, 10)
             assert result[0].chunk.text == first
             assert result[0].score == pytest.approx(10 * result[1].score, rel=1e-4)
 
@@ -121,7 +122,7 @@ class TestRanking:
 
     async def test_no_terms_find_nothing(self, store: TextStore) -> None:
         await store.upsert([chunk("zeppelin")])
-        assert await store.search([], HERE, 10) == []
+        assert await text_hits(store, [], HERE, 10) == []
         assert await found(store, "。!? ---") == []
 
     async def test_stop_words_alone_find_something(self, store: TextStore) -> None:
@@ -148,7 +149,7 @@ class TestRanking:
     )
     async def test_a_term_is_never_parsed(self, store: TextStore, term: str) -> None:
         await store.upsert([chunk("zeppelin and b")])
-        assert await store.search([QueryTerm(term)], HERE, 10) == []
+        assert await text_hits(store, [QueryTerm(term)], HERE, 10) == []
 
     async def test_other_tenants_do_not_change_scores(self, store: TextStore) -> None:
         await store.upsert([chunk("zeppelin alpha", "a.md"), chunk("beta", "b.md")])

@@ -283,6 +283,21 @@ class TestScopes:
             assert await scanned(store, scope) == []
 
 
+class TestChunks:
+    async def test_are_read_by_id(self, store: TextStore) -> None:
+        chunks = [chunk(f"word {n}", f"{n}.md") for n in range(1_200)]
+        await store.upsert(chunks)
+        wanted = [*ids(chunks[:1_100]), str(uuid.uuid4())]
+        assert await store.chunks(SCOPE, wanted) == {each.id: each for each in chunks[:1_100]}
+        assert await store.chunks(SCOPE, []) == {}
+
+    async def test_of_another_scope_there_are_none(self, store: TextStore) -> None:
+        kept = chunk("word")
+        await store.upsert([kept])
+        for scope in NEIGHBOURS:
+            assert await store.chunks(scope, [kept.id]) == {}
+
+
 class TestScan:
     async def test_of_one_file(self, store: TextStore) -> None:
         await store.upsert([chunk(f"word {path}", path) for path in ("a.md", "a.md.md", "A.md", "b/a.md")])

@@ -31,7 +31,7 @@ from tests.contract.vector_chunks import (
     scanned,
     vector,
 )
-from tests.support.vector_hits import vector_hits
+from tests.support.hits import vector_hits
 
 
 @pytest.fixture(params=sorted(VECTOR_STORES))

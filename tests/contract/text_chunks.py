@@ -11,6 +11,7 @@ from memoryd.domain.files import FileKey, Revision, Source
 from memoryd.domain.names import Scope
 from memoryd.domain.text import analyze, analyze_query, heading_terms, term_weights
 from memoryd.ports import Filter, Hit, QueryTerm, TextStore
+from tests.support.hits import text_hits
 
 SCOPE = Scope("acme", "main")
 NEIGHBOURS = (Scope("acme", "other"), Scope("rival", "main"))
@@ -43,7 +44,7 @@ def terms(query: str) -> list[QueryTerm]:
 
 
 async def hits(store: TextStore, query: str, where: Filter = HERE, limit: int = ALL) -> Sequence[Hit]:
-    return await store.search(terms(query), where, limit)
+    return await text_hits(store, terms(query), where, limit)
 
 
 async def found(store: TextStore, query: str, where: Filter = HERE, limit: int = ALL) -> list[str]:

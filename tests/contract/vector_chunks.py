@@ -14,7 +14,7 @@ from memoryd.domain.files import FileKey, Revision, Source
 from memoryd.domain.names import Scope
 from memoryd.ports import EmbeddedChunk, Filter, VectorStore
 from tests.contract.registry import DIMENSIONS
-from tests.support.vector_hits import vector_hits
+from tests.support.hits import vector_hits
 
 SCOPE = Scope("acme", "main")
 NEIGHBOURS = (Scope("acme", "other"), Scope("rival", "main"))

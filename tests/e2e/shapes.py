@@ -22,8 +22,8 @@ from services.standalone.settings import load
 from tests.e2e.deployment import WITHIN, Deployment, Shape, logged
 from tests.e2e.distributed import distributed
 from tests.servers.cluster import Folder, workspace_settings
+from tests.support.hits import text_hits, vector_hits
 from tests.support.model import model_dir
-from tests.support.vector_hits import vector_hits
 
 _ALL = 10_000
 
@@ -72,7 +72,7 @@ async def _kept(running: Standalone, folders: Mapping[Scope, Folder]) -> tuple[s
         found = await vector_hits(parts.vectors, anything, Filter(scope), _ALL)
         vectors += [repr(hit.chunk) for hit in found]
         words = {QueryTerm(word) for hit in found for word in hit.chunk.terms.split()}
-        texts += [repr(hit.chunk) for hit in await parts.texts.search(list(words), Filter(scope), _ALL)]
+        texts += [repr(hit.chunk) for hit in await text_hits(parts.texts, list(words), Filter(scope), _ALL)]
     return await logged(running.log, folders), "\n".join(vectors), "\n".join(texts)
 
 

@@ -21,7 +21,7 @@ from memoryd.domain.queries import ModelInfo
 from memoryd.domain.sealing import sealed_key
 from memoryd.domain.sketches import QueryTokens, make_sketch
 from memoryd.errors import ConflictError, UnimplementedError
-from memoryd.ports import EmbeddedChunk, Embedding, Embeddings, Filter, Hit, Lane, Nearest, QueryTerm, TextKind
+from memoryd.ports import EmbeddedChunk, Embedding, Embeddings, Filter, Lane, Nearest, QueryTerm, TextKind
 
 DIMENSIONS = 8
 
@@ -239,6 +239,10 @@ class _MemoryStore:
     async def close(self) -> None:
         return
 
+    async def chunks(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        held = {name: self.held[name] for name in ids if name in self.held}
+        return {name: chunk for name, chunk in held.items() if chunk.key.scope == scope}
+
     def matching(self, where: Filter) -> list[Chunk]:
         """List what a filter lets pass."""
         return [
@@ -279,10 +283,6 @@ class MemoryVectorStore(_MemoryStore):
         cosines = dict.fromkeys(ids) | dict(await MemoryVectorStore.cosines(self, vector, where.scope, ids))
         return Nearest(sorted(hits, key=lambda hit: -hit[1])[:limit], cosines)
 
-    async def chunks(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Chunk]:
-        held = {name: self.held[name] for name in ids if name in self.held}
-        return {name: chunk for name, chunk in held.items() if chunk.key.scope == scope}
-
     async def cosines(self, vector: NDArray[np.float32], scope: Scope, ids: Sequence[str]) -> Mapping[str, float]:
         held = {name: self.held[name] for name in ids if name in self.held}
         return {name: float(self.stored[name] @ vector) for name, chunk in held.items() if chunk.key.scope == scope}
@@ -310,13 +310,13 @@ class MemoryTextStore(_MemoryStore):
         self.writes += len(chunks)
         self.held.update({chunk.id: chunk for chunk in chunks})
 
-    async def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> Sequence[Hit]:
+    async def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> Sequence[tuple[str, float]]:
         hits = []
         for chunk in self.matching(where):
             held = Counter(chunk.terms.split())
             if score := sum(term.weight * held[term.term] for term in terms):
-                hits.append(Hit(chunk, score))
-        return sorted(hits, key=lambda hit: -hit.score)[:limit]
+                hits.append((chunk.id, score))
+        return sorted(hits, key=lambda hit: -hit[1])[:limit]
 
 
 class FakeTokenizer:

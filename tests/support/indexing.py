@@ -33,7 +33,7 @@ from tests.support.fakes import (
     vector_of,
 )
 from tests.support.gate import Gate, Gated
-from tests.support.vector_hits import vector_hits
+from tests.support.hits import text_hits, vector_hits
 
 SCOPE = Scope("acme", "garden")
 CHUNK_TOKENS = 16
@@ -198,7 +198,7 @@ class World:
         view = await ports["manifest"].view(self.scope)
         hits = [
             *await vector_hits(ports["vectors"], vector_of("query"), Filter(self.scope), ALL),
-            *await ports["texts"].search([QueryTerm(COMMON)], Filter(self.scope), ALL),
+            *await text_hits(ports["texts"], [QueryTerm(COMMON)], Filter(self.scope), ALL),
         ]
         found = []
         for chunk in {hit.chunk.id: hit.chunk for hit in hits}.values():
@@ -254,7 +254,7 @@ class World:
         for store in (self.engines.vectors, self.engines.texts):
             listed = {name for outline in outlines.values() for name in outline.by_id}
             assert await ids(store, self.scope) == listed, "L1: a store does not hold exactly what is listed"
-        hits = await self.engines.texts.search([QueryTerm(COMMON)], Filter(self.scope), ALL)
+        hits = await text_hits(self.engines.texts, [QueryTerm(COMMON)], Filter(self.scope), ALL)
         assert Counter((h.chunk.key.path, h.chunk.text, h.chunk.private) for h in hits) == expected, "L1: texts"
         hits = await vector_hits(self.engines.vectors, vector_of("query"), Filter(self.scope), ALL)
         assert Counter((h.chunk.key.path, h.chunk.text, h.chunk.private) for h in hits) == expected, "L1: vectors"

@@ -12,8 +12,8 @@ from memoryd.ports import Filter
 from tests.support.asking import COMMON
 from tests.support.fakes import vector_of
 from tests.support.gate import Outcome
+from tests.support.hits import vector_hits
 from tests.support.indexing import ALL, SCOPE, World, ids, section, until_waiting
-from tests.support.vector_hits import vector_hits
 
 MANY = "\n".join(section(f"plant {number}") for number in range(200))
 

@@ -14,7 +14,7 @@ from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Listed, Outline, WorkspaceView
 from memoryd.domain.queries import SearchAnswer, SearchQuery
 from memoryd.domain.text import analyze
-from memoryd.ports import EmbeddedChunk, Filter, Hit, Nearest
+from memoryd.ports import EmbeddedChunk, Filter, Nearest
 from services.search.service import SearchService
 from services.search.settings import SearchSettings
 from tests.support.fakes import (
@@ -39,14 +39,14 @@ class Failing:
     score: float | None = None
     limits: list[int] = field(default_factory=list)
 
-    async def search(self, wanted: Any, where: Filter, limit: int) -> Sequence[Hit]:
+    async def search(self, wanted: Any, where: Filter, limit: int) -> Sequence[tuple[str, float]]:
         await self._begin(limit)
         return self._scored(await self.store.search(wanted, where, limit))
 
     async def nearest(self, wanted: Any, where: Filter, limit: int, ids: Sequence[str]) -> Nearest:
         await self._begin(limit)
         near: Nearest = await self.store.nearest(wanted, where, limit, ids)
-        return near if self.score is None else replace(near, hits=[(name, self.score) for name, _ in near.hits])
+        return replace(near, hits=self._scored(near.hits))
 
     async def _begin(self, limit: int) -> None:
         self.limits.append(limit)
@@ -54,8 +54,8 @@ class Failing:
         if self.error:
             raise self.error
 
-    def _scored(self, hits: Sequence[Hit]) -> Sequence[Hit]:
-        return hits if self.score is None else [Hit(hit.chunk, self.score) for hit in hits]
+    def _scored(self, hits: Sequence[tuple[str, float]]) -> Sequence[tuple[str, float]]:
+        return hits if self.score is None else [(name, self.score) for name, _ in hits]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Callable, Container, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from memoryd.adapters.embedded.text_index import Change, TextIndex
 from memoryd.domain.chunks import Chunk, ChunkRef
 from memoryd.domain.names import Scope
 from memoryd.errors import UnavailableError
-from memoryd.ports import Filter, Hit, QueryTerm
+from memoryd.ports import Filter, QueryTerm
 
 T = TypeVar("T")
 
@@ -71,12 +71,17 @@ class TantivyTextStore:
             keys = [chunk_key(scope.workspace, chunk_id) for chunk_id in ids]
             await self._write(scope.tenant, Change(keys))
 
-    async def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> Sequence[Hit]:
-        """Rank the chunks that hold any of the terms by BM25, best first. No terms find nothing."""
+    async def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> Sequence[tuple[str, float]]:
+        """Rank the chunks that hold any of the terms by BM25: ids and scores, best first. No terms find nothing."""
         if not terms or not where.sources or limit < 1:
             return []
         index, _ = self._tenant(where.scope.tenant)
         return await self._run(self._readers, partial(index.search, terms, where, limit))
+
+    async def chunks(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        """Read chunks by id; those that are not there are left out."""
+        index, _ = self._tenant(scope.tenant)
+        return await self._run(self._readers, partial(index.chunks, scope, ids)) if ids else {}
 
     async def scan(
         self,

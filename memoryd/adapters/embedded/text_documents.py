@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import orjson
 from tantivy import Document, FieldType, Occur, Query, Schema, SchemaBuilder
@@ -90,6 +90,12 @@ def to_chunk(document: Document, scope: Scope) -> Chunk:
     )
 
 
+def to_name(document: Document) -> tuple[str, str]:
+    """Read of a document what a search needs: the chunk's path and id."""
+    chunk_id, path, *_ = orjson.loads(document["chunk"][0])
+    return path, chunk_id
+
+
 def to_ref(document: Document) -> ChunkRef:
     """Read of a document what the sweeper needs."""
     chunk_id, path, epoch, sequence, *_ = orjson.loads(document["chunk"][0])
@@ -119,6 +125,11 @@ def scan_query(workspace: str, path: str | None) -> Query:
     return Query.boolean_query([(Occur.Must, Query.const_score_query(query, 0.0)) for query in queries])
 
 
+def named_query(workspace: str, ids: Iterable[str]) -> Query:
+    """Ask for chunks of a workspace by id."""
+    return Query.term_set_query(SCHEMA, "key", [chunk_key(workspace, each) for each in ids])
+
+
 def _filters(where: Filter) -> Iterator[Query]:
     yield _exactly("workspace", where.scope.workspace)
     if where.sources != frozenset(Source):
@@ -133,8 +144,7 @@ def _filters(where: Filter) -> Iterator[Query]:
     if where.paths is not None:
         yield Query.term_set_query(SCHEMA, "path", sorted(where.paths))
     if where.ids is not None:
-        keys = [chunk_key(where.scope.workspace, each) for each in where.ids]
-        yield Query.term_set_query(SCHEMA, "key", keys)
+        yield named_query(where.scope.workspace, where.ids)
     if where.since or where.until:
         first = _day(where.since) if where.since else _UNDATED
         last = _day(where.until) if where.until else _LAST_DAY

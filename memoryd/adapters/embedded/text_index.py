@@ -10,21 +10,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tantivy import DocAddress, Document, Index, IndexWriter, Searcher
+from tantivy import DocAddress, Document, Index, IndexWriter, Query, Searcher
 
 from memoryd.adapters.embedded.text_documents import (
     SCHEMA,
     chunk_key,
+    named_query,
     scan_query,
     search_query,
     to_chunk,
     to_document,
+    to_name,
     to_ref,
 )
 from memoryd.domain.chunks import Chunk, ChunkRef
 from memoryd.domain.names import Scope
 from memoryd.errors import DAMAGED, DataError, MemorydError, ResourceExhaustedError, UnavailableError
-from memoryd.ports import Filter, Hit, QueryTerm
+from memoryd.ports import Filter, QueryTerm
 
 # Tantivy's least for one thread. A larger one makes fewer segments in an import, and no commit faster.
 _WRITER_BYTES = 15_000_000
@@ -94,17 +96,17 @@ class TextIndex:
             except BaseException as error:
                 raise self._write_error(error) from error
 
-    def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> list[Hit]:
+    def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> list[tuple[str, float]]:
         """Rank chunks, equal scores by path and id: that order does not change when segments are merged."""
-        with self._reading():
-            index = self._open()
-            if index is None:
-                return []
-            searcher = index.searcher()
-            found = searcher.search(search_query(terms, where), limit, count=False).hits
-            hits = [Hit(to_chunk(searcher.doc(address), where.scope), score) for score, address in found]
-        hits.sort(key=lambda hit: (-hit.score, hit.chunk.key.path, hit.chunk.id))
-        return hits
+        ranked = sorted(
+            (-score, *to_name(document)) for score, document in self._found(search_query(terms, where), limit)
+        )
+        return [(chunk_id, -score) for score, _, chunk_id in ranked]
+
+    def chunks(self, scope: Scope, ids: Sequence[str]) -> dict[str, Chunk]:
+        """Read chunks by id; those that are not there are left out."""
+        found = self._found(named_query(scope.workspace, ids), len(ids))
+        return {chunk.id: chunk for _, document in found for chunk in [to_chunk(document, scope)]}
 
     def snapshot(self, scope: Scope, path: str | None) -> Snapshot | None:
         """Fix the documents of a workspace, or of one file; None where there are none."""
@@ -115,6 +117,16 @@ class TextIndex:
                 return None
             found = searcher.search(scan_query(scope.workspace, path), searcher.num_docs, count=False).hits
             return Snapshot(searcher, [address for _, address in found])
+
+    def _found(self, query: Query, limit: int) -> list[tuple[float, Document]]:
+        """Read the documents that a query finds."""
+        with self._reading():
+            index = self._open()
+            if index is None:
+                return []
+            searcher = index.searcher()
+            found = searcher.search(query, limit, count=False).hits
+            return [(score, searcher.doc(address)) for score, address in found]
 
     def refs(self, snapshot: Snapshot, start: int, end: int) -> list[ChunkRef]:
         """Read a part of a snapshot."""

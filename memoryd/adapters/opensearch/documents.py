@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from memoryd.adapters.opensearch.settings import OpenSearchSettings
@@ -88,6 +88,15 @@ def scan_query(scope: Scope, path: str | None) -> dict[str, Any]:
     return {"bool": {"filter": [*_in_scope(scope), *([] if path is None else [{"term": {"path": path}}])]}}
 
 
+def named_query(scope: Scope, ids: Iterable[str]) -> dict[str, Any]:
+    """Ask for chunks of a workspace by id."""
+    return {"bool": {"filter": [*_in_scope(scope), _named(scope, ids)]}}
+
+
+def _named(scope: Scope, ids: Iterable[str]) -> dict[str, Any]:
+    return {"ids": {"values": [document_key(scope, each) for each in ids]}}
+
+
 def _in_scope(scope: Scope) -> list[dict[str, Any]]:
     return [{"term": {"tenant": scope.tenant}}, {"term": {"workspace": scope.workspace}}]
 
@@ -105,7 +114,7 @@ def _filters(where: Filter) -> Iterator[dict[str, Any]]:
     if where.paths is not None:
         yield {"terms": {"path": sorted(where.paths)}}
     if where.ids is not None:
-        yield {"ids": {"values": [document_key(where.scope, each) for each in where.ids]}}
+        yield _named(where.scope, where.ids)
     if where.since or where.until:
         bounds = {name: day for name, day in (("gte", where.since), ("lte", where.until)) if day}
         undated = {"bool": {"must_not": {"exists": {"field": "date"}}}}

@@ -16,16 +16,17 @@ from memoryd.adapters.opensearch.documents import (
     chunk_id,
     document_key,
     index_body,
+    named_query,
     scan_query,
     search_query,
     to_document,
 )
 from memoryd.adapters.opensearch.settings import OpenSearchSettings
-from memoryd.adapters.payloads import REF_FIELDS, to_chunk, to_ref
+from memoryd.adapters.payloads import CHUNK_FIELDS, REF_FIELDS, to_chunk, to_ref
 from memoryd.domain.chunks import Chunk, ChunkRef
 from memoryd.domain.names import Scope
 from memoryd.errors import InvalidInputError
-from memoryd.ports import Filter, Hit, QueryTerm
+from memoryd.ports import Filter, QueryTerm
 
 _PAGE = 1_000
 _BATCH = 500
@@ -35,6 +36,8 @@ _REFUSALS = 3
 _FIRST_WAIT = (0.1, 0.3)
 # Half an answer would look like a whole one.
 _WHOLE = {"ignore_unavailable": True, "allow_partial_search_results": False}
+# Both from columns: what a document stores is neither unpacked nor written out, which takes longer than the search.
+_KEYS_ONLY = {"_source": False, "stored_fields": "_none_", "docvalue_fields": ["key", "path"]}
 
 
 class OpenSearchTextStore:
@@ -94,14 +97,23 @@ class OpenSearchTextStore:
         alias = self._alias(scope)
         await self._bulk({"_op_type": "delete", "_index": alias, "_id": document_key(scope, each)} for each in ids)
 
-    async def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> Sequence[Hit]:
-        """Rank the chunks that hold any of the terms by BM25, best first. No terms find nothing."""
+    async def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> Sequence[tuple[str, float]]:
+        """Rank the chunks that hold any of the terms by BM25: ids and scores, best first. No terms find nothing."""
         if not terms:
             return []
-        found = await self._search(where.scope, {"query": search_query(terms, where), "size": limit})
-        hits = [Hit(to_chunk(chunk_id(hit["_id"]), hit["_source"]), hit["_score"]) for hit in found]
-        hits.sort(key=lambda hit: (-hit.score, hit.chunk.key.path, hit.chunk.id))
-        return hits
+        found = await self._search(where.scope, {"query": search_query(terms, where), "size": limit, **_KEYS_ONLY})
+        ranked = sorted((-hit["_score"], *hit["fields"]["path"], *hit["fields"]["key"]) for hit in found)
+        return [(chunk_id(key), -score) for score, _, key in ranked]
+
+    async def chunks(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        """Read chunks by id; those that are not there are left out."""
+        found: dict[str, Chunk] = {}
+        for start in range(0, len(ids), _PAGE):
+            query = named_query(scope, ids[start : start + _PAGE])
+            for hit in await self._search(scope, {"query": query, "size": _PAGE, "_source": CHUNK_FIELDS}):
+                name = chunk_id(hit["_id"])
+                found[name] = to_chunk(name, hit["_source"])
+        return found
 
     async def scan(
         self,

@@ -25,6 +25,7 @@ from memoryd.errors import (
 )
 from memoryd.ports import Filter, QueryTerm
 from tests.support.eventually import eventually
+from tests.support.hits import text_hits
 
 SCOPE = Scope("acme", "main")
 
@@ -47,7 +48,7 @@ def chunk(name: str, terms: str = "word") -> Chunk:
 
 
 async def found(store: TantivyTextStore) -> list[str]:
-    return sorted(hit.chunk.id for hit in await store.search([QueryTerm("word")], Filter(SCOPE), 100))
+    return sorted(hit.chunk.id for hit in await text_hits(store, [QueryTerm("word")], Filter(SCOPE), 100))
 
 
 @pytest.fixture

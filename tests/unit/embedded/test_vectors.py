@@ -15,7 +15,7 @@ from memoryd.adapters.embedded.vectors import EdgeVectorStore
 from memoryd.errors import DataError, ResourceExhaustedError, UnavailableError
 from tests.contract.registry import DIMENSIONS
 from tests.contract.vector_chunks import HERE, SCOPE, embedded, found, ids, scanned, vector
-from tests.support.vector_hits import vector_hits
+from tests.support.hits import vector_hits
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "config-cut": lambda root: (root / "edge_config.json").write_text('{"vectors": '),

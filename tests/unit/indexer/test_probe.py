@@ -11,7 +11,7 @@ from memoryd.domain.files import FileKey
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline
 from memoryd.errors import STORE_LOST, UnavailableError
-from memoryd.ports import Filter, Hit, QueryTerm
+from memoryd.ports import Filter, QueryTerm
 from tests.support.fakes import MemoryManifest, MemoryTextStore
 from tests.support.indexing import SCOPE, Engines, World
 
@@ -19,7 +19,7 @@ from tests.support.indexing import SCOPE, Engines, World
 class Lost(MemoryTextStore):
     """A text store without its index."""
 
-    async def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> Sequence[Hit]:
+    async def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> Sequence[tuple[str, float]]:
         raise UnavailableError("OpenSearch at 10.0.0.7 has lost its index", reason=STORE_LOST)
 
 

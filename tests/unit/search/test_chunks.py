@@ -122,4 +122,4 @@ async def test_what_is_not_listed_any_more_is_dropped(monkeypatch: pytest.Monkey
 
 
 def kept(world: World) -> set[str]:
-    return {chunk.text for chunk in world.service._legs.chunks._kept.values()}  # noqa: SLF001  (what is in memory)
+    return {chunk.text for chunk, _ in world.service._legs.chunks._kept.values()}  # noqa: SLF001  (what is in memory)

@@ -19,6 +19,7 @@ from tests.support.fakes import (
     DIMENSIONS,
     FakeTokenizer,
 )
+from tests.support.hits import text_hits
 from tests.support.searching import SCOPE, World
 
 
@@ -177,7 +178,7 @@ async def test_a_wait_for_a_revision_that_never_comes_ends_in_time(world: World)
 async def test_terms_are_searched_as_text(world: World) -> None:
     answer = await world.search('harbour" OR * AND (path:x) [1 TO 2] \\ ferry~', mode=Mode.TEXT)
     assert {result.path for result in answer.results} == {"a.md", "b.md"}
-    assert (await world.service.texts.search([QueryTerm("*")], Filter(SCOPE), 10)) == []
+    assert (await text_hits(world.service.texts, [QueryTerm("*")], Filter(SCOPE), 10)) == []
 
 
 async def test_of_a_query_longer_than_the_window_the_beginning_is_embedded(world: World) -> None:

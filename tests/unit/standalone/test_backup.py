@@ -21,6 +21,7 @@ from services.standalone.app import open_standalone
 from services.standalone.settings import StandaloneSettings
 from tests.support.eventually import eventually
 from tests.support.fakes import FakeEmbedder
+from tests.support.hits import text_hits
 
 SCOPE = Scope("local", "notes")
 
@@ -50,7 +51,7 @@ async def test_what_it_held_is_searchable_without_its_folder(copied: Path, tmp_p
     async with open_standalone(settings, embedder=FakeEmbedder()) as standalone:
 
         async def found() -> list[str]:
-            hits = await standalone.parts.texts.search([QueryTerm("alpha")], Filter(SCOPE), 10)
+            hits = await text_hits(standalone.parts.texts, [QueryTerm("alpha")], Filter(SCOPE), 10)
             return [hit.chunk.text for hit in hits]
 
         await eventually(found, ["alpha one"])

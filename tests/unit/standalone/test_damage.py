@@ -19,7 +19,7 @@ from services.standalone.settings import StandaloneSettings
 from services.workspace.settings import WorkspaceSettings
 from tests.support.eventually import eventually
 from tests.support.fakes import FakeEmbedder, vector_of
-from tests.support.vector_hits import vector_hits
+from tests.support.hits import text_hits, vector_hits
 
 SCOPE = Scope("local", "notes")
 PATHS = ["a.md", "b.md"]
@@ -44,7 +44,7 @@ async def running(settings: StandaloneSettings) -> AsyncIterator[Standalone]:
             parts = standalone.parts
             outlines = (await parts.manifest.view(SCOPE)).outlines
             by_meaning = await vector_hits(parts.vectors, vector_of("alpha"), Filter(SCOPE), 10)
-            by_words = await parts.texts.search([QueryTerm("alpha")], Filter(SCOPE), 10)
+            by_words = await text_hits(parts.texts, [QueryTerm("alpha")], Filter(SCOPE), 10)
             listed = {name for outline in outlines.values() for name in outline.by_id}
             return [
                 sorted(hit.chunk.key.path for hit in hits if hit.chunk.id in listed) for hits in (by_meaning, by_words)
