@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 from cachetools import LRUCache
@@ -41,8 +42,12 @@ class Chunks:
         """Give chunks by id; those that are not kept are `read`, and those that are nowhere are left out."""
         # Hundreds a search: cachetools' TTLCache looks through its oldest entries at each.
         now = time.monotonic()
-        kept = {name: entry for name in ids if (entry := self._kept.get((scope, name)))}
-        found = {name: chunk for name, (chunk, ends) in kept.items() if now < ends}
+        found: dict[str, Chunk] = {}
+        for name in ids:
+            with suppress(KeyError):
+                chunk, ends = self._kept[scope, name]
+                if now < ends:
+                    found[name] = chunk
         missing = [name for name in ids if name not in found]
         count(_NAME, Outcome.MISS if missing else Outcome.HIT)
         if missing:

@@ -43,6 +43,16 @@ class Visible:
 
     def place(self, chunk: Chunk) -> tuple[Outline, Listed] | None:
         """Find the outline that lists a chunk and may be shown; None drops the chunk."""
+        name = chunk.key.path, chunk.id
+        if name not in self._found:  # each leg and each stage asks for the same ones
+            self._found[name] = self._find(chunk)
+        return self._found[name]
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, str], tuple[Outline, Listed] | None]:
+        return {}
+
+    def _find(self, chunk: Chunk) -> tuple[Outline, Listed] | None:
         outline = self.view.outlines.get(chunk.key.path)
         listed = outline.by_id.get(chunk.id) if outline else None
         if outline is None or listed is None or not self.allows(outline, chunk):

@@ -11,7 +11,6 @@ import asyncio
 import shutil
 import signal
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -75,16 +74,15 @@ class Collections:
 
 
 class _Servicer:
-    """Runs the engine in one thread and answers errors with the server's own codes."""
+    """Answers errors with the server's own codes."""
 
-    def __init__(self, collections: Collections, thread: ThreadPoolExecutor) -> None:
+    def __init__(self, collections: Collections) -> None:
         self.collections = collections
-        self._thread = thread
 
     async def answer(self, context: Context, work: Callable[[], T]) -> T:
-        """Run `work`."""
+        """Run `work` on the event loop: one call at a time, and no thread to wake for it."""
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            return work()
         except KeyError as error:
             await self._abort(context, grpc.StatusCode.NOT_FOUND, f"Collection {error} doesn't exist!")
         except FileExistsError as error:
@@ -226,13 +224,12 @@ async def _refuse(request: object, context: Context) -> None:
 async def serve(root: Path, port: int, api_key: str) -> None:
     """Serve until SIGTERM or SIGINT."""
     collections = Collections(root)
-    thread = ThreadPoolExecutor(1)
     unlimited = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     checks = [KeyCheck(api_key)] if api_key else []
     server = grpc.aio.server(interceptors=checks, options=[("grpc.so_reuseport", 0), *unlimited])
     wire.add_QdrantServicer_to_server(HealthService(), server)  # type: ignore[no-untyped-call]  # generated
-    wire.add_CollectionsServicer_to_server(CollectionsService(collections, thread), server)  # type: ignore[no-untyped-call]  # generated
-    wire.add_PointsServicer_to_server(PointsService(collections, thread), server)  # type: ignore[no-untyped-call]  # generated
+    wire.add_CollectionsServicer_to_server(CollectionsService(collections), server)  # type: ignore[no-untyped-call]  # generated
+    wire.add_PointsServicer_to_server(PointsService(collections), server)  # type: ignore[no-untyped-call]  # generated
     server.add_insecure_port(f"127.0.0.1:{port}")
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -240,7 +237,6 @@ async def serve(root: Path, port: int, api_key: str) -> None:
     await server.start()
     await stopping.wait()
     await server.stop(grace=1)
-    thread.shutdown()
     collections.close()
 
 
