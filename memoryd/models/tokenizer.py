@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import takewhile
 from typing import Protocol
 
@@ -13,6 +14,8 @@ from memoryd.errors import InvalidInputError
 from memoryd.models.fast_tokenizer import FastEncoder
 from memoryd.models.sentence_piece import SentencePieceEncoder
 from memoryd.ports import TextKind
+
+_WORDS = 16_384  # whose weights are kept: some 3 MB
 
 
 class Encoder(Protocol):
@@ -45,6 +48,7 @@ class ModelTokenizer:
         self._encoder = encoder
         self._prompts = {TextKind.QUERY: query_prompt, TextKind.PASSAGE: passage_prompt}
         self._prompt_ids: dict[TextKind, list[int]] = {}
+        self._weight = lru_cache(_WORDS)(self._weigh)
 
     @classmethod
     def parse(cls, file: bytes, query_prompt: str, passage_prompt: str) -> ModelTokenizer:
@@ -91,8 +95,12 @@ class ModelTokenizer:
 
     def weights(self, words: Sequence[str]) -> list[float]:
         """Sum the costs of each word's pieces: minus their unigram log-probabilities, in nats."""
-        encoded = self._encoder.encode([_encodable(word) for word in words], special=False)
-        return [float(self._encoder.costs[ids].sum()) for ids in encoded]
+        return [self._weight(word) for word in words]
+
+    def _weigh(self, word: str) -> float:
+        """Weigh one word by itself: a list of them starts a thread, see `SentencePieceEncoder`."""
+        (ids,) = self._encoder.encode([_encodable(word)], special=False)
+        return float(self._encoder.costs[ids].sum())
 
 
 def _check(index: int, text: str) -> None:
