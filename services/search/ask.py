@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memoryd.domain.queries import Mode
-from memoryd.domain.text import QueryWord, surplus_words, term_weights
+from memoryd.domain.text import MAX_QUERY_WORDS, QueryWord, surplus_words, term_weights
 from memoryd.ports import QueryTerm, TextKind
 from services.search.days import NO_NOTES, Notes
 
@@ -41,7 +41,7 @@ class Ask:
     @property
     def surplus(self) -> int:
         """How many words of the text are not among `words`."""
-        return surplus_words(self.text)
+        return surplus_words(self.text) if len(self.words) == MAX_QUERY_WORDS else 0
 
     def without(self, leg: Mode) -> str:
         """Say what is done where a leg fails."""

@@ -82,7 +82,7 @@ def test_scores_are_between_zero_and_one_and_the_order_is_theirs(legs: list[tupl
 
 def aged(name: str, date: str, *, evergreen: bool = False, coverage: float = 0.5) -> Candidate:
     one = candidate(name, cosine=0.85, bm25=1.0, coverage=coverage)
-    return replace(one, outline=replace(one.outline, date=date, evergreen=evergreen))
+    return one._replace(outline=replace(one.outline, date=date, evergreen=evergreen))
 
 
 def test_dated_notes_lose_half_their_score_each_half_life() -> None:
