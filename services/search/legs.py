@@ -20,7 +20,7 @@ from memoryd.domain.text import EXPANDING_HITS, expansion
 from memoryd.errors import MemorydError, UnavailableError
 from memoryd.ports import ChunkStore, Embedder, Filter, Hit, QueryTerm, TextStore, VectorStore
 from services.search.ask import Ask
-from services.search.chunks import Chunks
+from services.search.chunks import kept_chunks, path_of_chunk
 from services.search.query_embedding import Begun, QueryEmbedder
 from services.search.settings import SearchSettings
 from services.search.stages import CUT_SHORT, Stages
@@ -67,7 +67,7 @@ class Legs:
         """Begin with all of them trusted."""
         self._embedder, self._vectors, self._texts, self._settings = embedder, vectors, texts, settings
         self._queries = QueryEmbedder(embedder, settings)
-        self.chunks = Chunks(settings.chunk_cache_bytes, settings.chunk_cache_seconds)
+        self.chunks = kept_chunks(settings.chunk_cache_bytes, settings.chunk_cache_seconds)
         self._comparing, self._finding = (
             Breaker(name, settings.breaker_failures, settings.breaker_pause) for name in ("vectors", "texts")
         )
@@ -154,7 +154,7 @@ class Legs:
 
     async def _hits(self, store: ChunkStore, scope: Scope, found: Sequence[tuple[str, float]]) -> list[Hit]:
         """Read what a store has found, as far as it is not kept; what is gone by then is left out."""
-        chunks = await self.chunks.of(scope, [name for name, _ in found], partial(store.chunks, scope))
+        chunks = await self.chunks.of(scope, [name for name, _ in found], partial(store.chunks, scope), path_of_chunk)
         return [Hit(chunks[name], score) for name, score in found if name in chunks]
 
     async def expand(self, ask: Ask, found: Found, where: Filter, visible: Visible, stages: Stages) -> Found:

@@ -19,5 +19,8 @@ class Outcome(StrEnum):
 
 
 def count(cache: str, outcome: Outcome) -> None:
-    """Count a look-up in "vectors", "answers" or "chunks"; of several chunks, a miss is where any was not there."""
+    """Count a look-up in "vectors", "answers", "chunks" or "sketches".
+
+    Of several chunks at once, a miss is where any was not there.
+    """
     _LOOKUPS.labels(cache, outcome.value).inc()

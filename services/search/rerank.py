@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from memoryd.domain.scoring import Weights
 from memoryd.domain.sketches import QueryTokens, match_sketches
 from memoryd.errors import UnavailableError
 from memoryd.ports import Embedder, VectorStore
+from services.search.chunks import kept_sketches
 from services.search.settings import SearchSettings
 from services.search.stages import BEFORE, Stages
 
@@ -35,6 +37,7 @@ class Reranker:
     def __init__(self, embedder: Embedder, vectors: VectorStore, settings: SearchSettings) -> None:
         """Begin with both trusted."""
         self._embedder, self._vectors, self._settings = embedder, vectors, settings
+        self.sketches = kept_sketches(settings.sketch_cache_bytes, settings.chunk_cache_seconds)
         self._reading, self._crossing = (
             Breaker(name, settings.breaker_failures, settings.breaker_pause) for name in ("sketches", "reranker")
         )
@@ -47,8 +50,9 @@ class Reranker:
             return None
 
         async def work(_: float) -> Sketched:
-            names = [item.candidate.chunk.id for item in scored]
-            found = await self._vectors.sketches(scope, names[:SKETCH_DEPTH])
+            paths = {item.candidate.chunk.id: item.candidate.chunk.key.path for item in scored[:SKETCH_DEPTH]}
+            read = partial(self._vectors.sketches, scope)
+            found = await self.sketches.of(scope, list(paths), read, lambda name, _: paths[name])
             return await asyncio.to_thread(_match, scored, tokens, found, weights)
 
         return await stages.run(

@@ -88,7 +88,8 @@ class SearchService:
         async with self._legs.begin(ask, scope, stages) as begun:
             behind = wanted is not None and not await self._outlines.reached(scope, wanted, stages)
             fixed = await self._outlines.fix(scope, stages)
-            self._legs.chunks.prune(scope, fixed.view)
+            for kept in (self._legs.chunks, self._reranker.sketches):
+                kept.prune(scope, fixed.view)
 
             async def make() -> SearchAnswer:
                 async with self._admission.turn(stages.left / 2):
@@ -111,6 +112,7 @@ class SearchService:
         """Drop what is kept in memory of a workspace's content at once, as a purge asks for."""
         self.answers.forget(scope)
         self._legs.chunks.forget(scope)
+        self._reranker.sketches.forget(scope)
 
     async def _answer(
         self, scope: Scope, query: SearchQuery, ask: Ask, begun: Begun, view: WorkspaceView, stages: Stages

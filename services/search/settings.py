@@ -62,7 +62,14 @@ class SearchSettings(BaseSettings):
         ge=0,
         description="Memory for chunks that were found before, about; 0: none are kept. 64 MiB are 20,000 chunks.",
     )
-    chunk_cache_seconds: float = Field(default=3600.0, gt=0, description="How long a chunk is kept at most.")
+    sketch_cache_bytes: int = Field(
+        default=64 << 20,
+        ge=0,
+        description="Memory for token sketches of chunks, about; 0: none are kept. 64 MiB are 10,000 of them.",
+    )
+    chunk_cache_seconds: float = Field(
+        default=3600.0, gt=0, description="How long a chunk, or its sketch, is kept at most."
+    )
     rerank_share: float = Field(
         default=0.5, gt=0, le=1, description="Share of the time then left that each way to rerank may take."
     )

@@ -109,6 +109,13 @@ async def test_the_memory_is_bounded() -> None:
     assert len(kept(world)) == 2
 
 
+async def test_a_chunk_is_read_again_when_its_time_is_over() -> None:
+    world, store = await filled(chunk_cache_seconds=1e-9)
+    for _ in range(2):
+        assert len((await world.search("an unknown word", mode=Mode.VECTOR)).results) == 3
+    assert len(store.read) == 6
+
+
 async def test_what_is_not_listed_any_more_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks_module, "_PRUNED_EVERY", 0.0)
     world, _ = await filled()
@@ -122,4 +129,4 @@ async def test_what_is_not_listed_any_more_is_dropped(monkeypatch: pytest.Monkey
 
 
 def kept(world: World) -> set[str]:
-    return {chunk.text for chunk, _ in world.service._legs.chunks._kept.values()}  # noqa: SLF001  (what is in memory)
+    return {entry.value.text for entry in world.service._legs.chunks._kept.values()}  # noqa: SLF001  (what is in memory)

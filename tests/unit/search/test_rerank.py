@@ -26,7 +26,7 @@ from memoryd.errors import UnavailableError
 from memoryd.ports import Embeddings
 from services.search.settings import SearchSettings
 from tests.support.fakes import FakeEmbedder, MemoryVectorStore, sketch_of
-from tests.support.searching import World
+from tests.support.searching import SCOPE, World
 
 
 @dataclass
@@ -114,15 +114,27 @@ async def test_sketches_order_and_their_match_is_shown(harbour: Harbour) -> None
 
 
 @pytest.mark.parametrize(("kind", "rerank", "reads"), [("vec", "auto", 2), ("hyde", "auto", 1), ("vec", "off", 0)])
-async def test_questions_among_sub_queries_are_compared_by_sketches_too(
-    harbour: Harbour, kind: str, rerank: str, reads: int
-) -> None:
+async def test_questions_among_sub_queries_are_compared_by_sketches_too(kind: str, rerank: str, reads: int) -> None:
+    harbour = await Harbour(sketch_cache_bytes=0).fill()
     typed = (TypedQuery(TypedKind(kind), "the harbour is closed"),)
     answer = await harbour.search("ferry", typed=typed, rerank=Rerank(rerank), explain=True, max_results=50)
     assert answer.degraded == ()
     assert harbour.store.reads == reads
     told = {result.snippet: "\n".join(result.explanation) for result in answer.results}
     assert "sub-queries: the best gives" in told["the harbour is closed"]
+
+
+async def test_a_sketch_is_read_once(harbour: Harbour) -> None:
+    first = await harbour.search("square leaves")
+    assert sorted(harbour.store.asked) == sorted(harbour.store.held)
+    again = await harbour.search("square leaves")
+    assert (snippets(again), harbour.store.reads) == (snippets(first), 1)
+    await harbour.put("c.md", "the pier")
+    await harbour.search("square leaves")
+    assert [harbour.store.held[name].text for name in harbour.store.asked] == ["the pier"]
+    harbour.service.forget(SCOPE)
+    await harbour.search("square leaves")
+    assert sorted(harbour.store.asked) == sorted(harbour.store.held)
 
 
 async def test_rerank_off_leaves_the_fused_order(harbour: Harbour) -> None:
