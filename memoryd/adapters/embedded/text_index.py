@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tantivy import DocAddress, Document, Index, IndexWriter, Query, Searcher
+from tantivy import DocAddress, Document, Index, IndexWriter, Searcher
 
 from memoryd.adapters.embedded.text_documents import (
     SCHEMA,
@@ -30,6 +30,8 @@ from memoryd.ports import Filter, QueryTerm
 
 # Tantivy's least for one thread. A larger one makes fewer segments in an import, and no commit faster.
 _WRITER_BYTES = 15_000_000
+# Documents of a tenant whose chunks' names are kept: some 6 MB.
+_NAMES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,27 @@ class Change:
         """Put chunks in place of those with the same id; of several with one id the last counts."""
         last = {chunk_key(chunk.key.scope.workspace, chunk.id): chunk for chunk in chunks}
         return cls(list(last), [to_document(chunk) for chunk in last.values()])
+
+
+class View:
+    """What searches see until the next commit; as long, the address of a document means the same.
+
+    Its chunk's path and id are read once: that takes .02 ms, and gives the interpreter's lock up, so under many callers
+    it took longest of all that a text leg does.
+    """
+
+    def __init__(self, searcher: Searcher) -> None:
+        self.searcher = searcher
+        self._names: dict[tuple[int, int], tuple[str, str]] = {}
+
+    def name(self, address: DocAddress) -> tuple[str, str]:
+        """Give the path and the id of a document's chunk."""
+        place = address.segment_ord, address.doc
+        if (name := self._names.get(place)) is None:
+            if len(self._names) >= _NAMES:
+                self._names.clear()
+            name = self._names[place] = to_name(self.searcher.doc(address))
+        return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +88,8 @@ class TextIndex:
         self._reserve = reserve
         self._opening = threading.Lock()
         self._index: Index | None = None
+        self._viewing = threading.Lock()
+        self._view: View | None = None
         self._writer: IndexWriter | None = None
 
     def write(self, changes: Sequence[Change]) -> None:
@@ -84,8 +109,9 @@ class TextIndex:
         except BaseException as error:
             self._drop_writer()
             raise self._write_error(error) from error
-        with self._reading():
+        with self._reading(), self._viewing:
             index.reload()
+            self._view = None
 
     def close_writer(self) -> None:
         """Wait for merges and give the folder's lock back; the next write takes it again."""
@@ -98,15 +124,23 @@ class TextIndex:
 
     def search(self, terms: Sequence[QueryTerm], where: Filter, limit: int) -> list[tuple[str, float]]:
         """Rank chunks, equal scores by path and id: that order does not change when segments are merged."""
-        ranked = sorted(
-            (-score, *to_name(document)) for score, document in self._found(search_query(terms, where), limit)
-        )
+        with self._reading():
+            view = self._seen()
+            if view is None:
+                return []
+            found = view.searcher.search(search_query(terms, where), limit, count=False).hits
+            ranked = sorted((-score, *view.name(address)) for score, address in found)
         return [(chunk_id, -score) for score, _, chunk_id in ranked]
 
     def chunks(self, scope: Scope, ids: Sequence[str]) -> dict[str, Chunk]:
         """Read chunks by id; those that are not there are left out."""
-        found = self._found(named_query(scope.workspace, ids), len(ids))
-        return {chunk.id: chunk for _, document in found for chunk in [to_chunk(document, scope)]}
+        with self._reading():
+            view = self._seen()
+            if view is None:
+                return {}
+            found = view.searcher.search(named_query(scope.workspace, ids), len(ids), count=False).hits
+            read = [to_chunk(view.searcher.doc(address), scope) for _, address in found]
+        return {chunk.id: chunk for chunk in read}
 
     def snapshot(self, scope: Scope, path: str | None) -> Snapshot | None:
         """Fix the documents of a workspace, or of one file; None where there are none."""
@@ -118,15 +152,15 @@ class TextIndex:
             found = searcher.search(scan_query(scope.workspace, path), searcher.num_docs, count=False).hits
             return Snapshot(searcher, [address for _, address in found])
 
-    def _found(self, query: Query, limit: int) -> list[tuple[float, Document]]:
-        """Read the documents that a query finds."""
-        with self._reading():
-            index = self._open()
-            if index is None:
-                return []
-            searcher = index.searcher()
-            found = searcher.search(query, limit, count=False).hits
-            return [(score, searcher.doc(address)) for score, address in found]
+    def _seen(self) -> View | None:
+        """Give the view of the last commit; None where there is no index yet."""
+        index = self._open()
+        if index is None:
+            return None
+        with self._viewing:  # else one of before a commit could be kept after it
+            if self._view is None:
+                self._view = View(index.searcher())
+            return self._view
 
     def refs(self, snapshot: Snapshot, start: int, end: int) -> list[ChunkRef]:
         """Read a part of a snapshot."""

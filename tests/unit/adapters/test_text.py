@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tantivy import Index, SchemaBuilder
 
-from memoryd.adapters.embedded import text, text_commits
+from memoryd.adapters.embedded import text, text_commits, text_index
 from memoryd.adapters.embedded.text import TantivyTextStore
 from memoryd.adapters.embedded.text_index import Change, TextIndex
 from memoryd.domain.chunks import Chunk
@@ -67,6 +67,28 @@ def files_of_at_most(limit: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_after_a_commit_addresses_mean_other_documents(store: TantivyTextStore) -> None:
+    names = [f"{number:02}" for number in range(40)]
+    await store.upsert([chunk(name) for name in names])
+    assert await found(store) == names
+    for start in range(0, 30, 10):  # small segments, merged meanwhile
+        await store.delete(SCOPE, names[start : start + 10])
+        await store.upsert([chunk(f"{name}x") for name in names[start : start + 10]])
+        expected = [f"{name}x" for name in names[: start + 10]] + names[start + 10 :]
+        assert await found(store) == sorted(expected)
+        assert set(await store.chunks(SCOPE, expected)) == set(expected)
+
+
+async def test_more_names_than_are_kept_are_read_again(
+    store: TantivyTextStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_index, "_NAMES", 3)
+    names = [f"{number:02}" for number in range(10)]
+    await store.upsert([chunk(name) for name in names])
+    for _ in range(2):
+        assert await found(store) == names
 
 
 class TestDisk:
