@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench.corpus import write_corpus
 from bench.figures import Figure, percentile
+from bench.processes import cpu_seconds
 from bench.search import queries_of, serving
 from memoryd.client import MemorydClient
 from memoryd.errors import MemorydError
@@ -20,7 +21,7 @@ from memoryd.ports import Lane, TextKind
 from services.embedder.compose import open_embedder
 from services.embedder.settings import EmbedderSettings
 
-_IDLE_ROUNDS = 100
+_WARMING_ROUNDS, _IDLE_ROUNDS = 20, 100
 _RAW_SECONDS = 10.0
 
 
@@ -29,12 +30,18 @@ async def run(chunks: int, callers: int, seconds: float) -> list[Figure]:
     with tempfile.TemporaryDirectory() as temporary:
         folder, data = Path(temporary, "notes"), Path(temporary, "data")
         write_corpus(folder, chunks)
-        async with serving(folder, data) as (client, _):
+        async with serving(folder, data) as (client, process):
             queries, numbers = queries_of(1000), count()
+            for _ in range(_WARMING_ROUNDS):
+                await _search(client, _next(queries, numbers), Counter())
+            began = cpu_seconds(process)
             idle = [await _search(client, _next(queries, numbers), Counter()) for _ in range(_IDLE_ROUNDS)]
+            alone = (cpu_seconds(process) - began) / len(idle) * 1000
             raw = await _raw_rate(queries, callers)
             outcomes: Counter[str] = Counter()
+            began = cpu_seconds(process)
             times = await _all(lambda: _search(client, _next(queries, numbers), outcomes), callers, seconds)
+            beside = (cpu_seconds(process) - began) / len(times) * 1000
     base, p95, rate = statistics.median(idle), percentile(times, 0.95), len(times) / seconds
     return [
         Figure("search by one caller, p50", base, "ms"),
@@ -42,6 +49,8 @@ async def run(chunks: int, callers: int, seconds: float) -> list[Figure]:
         Figure(f"search by {callers} callers, p95", p95, "ms", "search by one caller, p50", p95 / base),
         Figure(f"query embedding by {callers} callers", raw, "a second"),
         Figure(f"search by {callers} callers", rate, "a second", f"query embedding by {callers} callers", rate / raw),
+        Figure("processor time of a search by one caller", alone, "ms"),
+        Figure(f"processor time of a search by {callers} callers", beside, "ms"),
         Figure("errors", outcomes["error"], "searches"),
         Figure("degraded answers", outcomes["degraded"], "searches"),
     ]
