@@ -216,6 +216,7 @@ class Indexer(Maintenance):
             settler=self._settler,
             metrics=self._metrics,
             throttle=Throttle() if live else self.throttle,  # edits are few, and must not take the import's rest
+            live=live,
         )
 
     async def stop(self, timeout: float) -> None:

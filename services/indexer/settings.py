@@ -25,7 +25,9 @@ class IndexerSettings(BaseSettings):
     embed_timeout: PositiveFloat = Field(default=20.0, description="Deadline of one call of the embedder.")
     store_timeout: PositiveFloat = Field(default=20.0, description="Deadline of one call of a store or the manifest.")
     group_seconds: PositiveFloat = Field(
-        default=0.5, description="Embedding time that one group is filled up to: how often an import commits."
+        default=2.0,
+        description="Time that a group may take to be embedded: what it is filled up to, and so how often an import "
+        "commits.",
     )
     group_min_tokens: PositiveInt = Field(default=1024, description="Smallest bound of a group, in tokens.")
     group_max_tokens: PositiveInt = Field(default=32_768, description="Largest bound of a group, in tokens.")

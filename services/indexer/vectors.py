@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 
 from memoryd.domain.chunks import Chunk
@@ -44,6 +45,8 @@ class Vectorizer:
         self._others = others
         self._recent: OrderedDict[VectorKey, Embedding] = OrderedDict()
         self._tokens_per_second = 0.0
+        self._asked: set[VectorKey] = set()
+        self._answered = asyncio.Event()  # replaced by a new one each time
 
     @property
     def group_tokens(self) -> int:
@@ -85,15 +88,32 @@ class Vectorizer:
 
     async def embed(self, chunks: Sequence[Chunk], timeout: float, *, live: bool) -> Vectors:
         """Embed chunks in one call a tenant, equal texts once; those of `live` states take turns with all others."""
-        vectors = self.recent(chunks)
         end = time.monotonic() + timeout
-        wanted: dict[str, dict[VectorKey, str]] = {}
-        for chunk in chunks:
-            if (key := vector_key(chunk)) not in vectors:
-                wanted.setdefault(key[0], {})[key] = chunk.embedding_input
-        for tenant, texts in wanted.items():
-            vectors |= await self._embed(tenant, texts, end - time.monotonic(), live=live)
-        return vectors
+        async with AsyncExitStack() as stack:
+            if not live:  # an edit waits for no import
+                async with asyncio.timeout(timeout):
+                    await stack.enter_async_context(self._asking(set(map(vector_key, chunks))))
+            vectors = self.recent(chunks)
+            wanted: dict[str, dict[VectorKey, str]] = {}
+            for chunk in chunks:
+                if (key := vector_key(chunk)) not in vectors:
+                    wanted.setdefault(key[0], {})[key] = chunk.embedding_input
+            for tenant, texts in wanted.items():
+                vectors |= await self._embed(tenant, texts, end - time.monotonic(), live=live)
+            return vectors
+
+    @asynccontextmanager
+    async def _asking(self, keys: AbstractSet[VectorKey]) -> AsyncIterator[None]:
+        """Begin when no other group's call asks for one of these: a text that both hold is embedded once."""
+        while not self._asked.isdisjoint(keys):
+            await self._answered.wait()
+        self._asked |= keys
+        try:
+            yield
+        finally:
+            self._asked -= keys
+            self._answered.set()
+            self._answered = asyncio.Event()
 
     async def _embed(self, tenant: str, texts: dict[VectorKey, str], timeout: float, *, live: bool) -> Vectors:
         began = time.perf_counter()
