@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 import time
@@ -49,6 +50,7 @@ async def main(folder: Path, data: Path, *, real: bool) -> None:
 
 if __name__ == "__main__":
     try:
+        gc.freeze()  # as in memoryd/process/run.py
         asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2]), real="--real" in sys.argv))
     except MemorydError as error:
         sys.exit(str(error))

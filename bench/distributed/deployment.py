@@ -66,6 +66,7 @@ async def six_processes(
     root: Path,
     modules: Mapping[str, str] | None = None,
     before: Callable[[str, str], Awaitable[None]] | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Six]:
     """Start all in `root`, and end all.
 
@@ -73,6 +74,7 @@ async def six_processes(
         root: an empty folder.
         modules: run instead of services, by name.
         before: called with the URL of NATS and the namespace when the servers are there and the services are not.
+        more: variables of the services' environment.
     """
     folders = {name: root / name for name in ("nats", "qdrant", "opensearch", "logs")}
     for folder in folders.values():
@@ -89,6 +91,7 @@ async def six_processes(
             "MEMORYD_OPENSEARCH_REFRESH_MILLISECONDS": "100",
             "MEMORYD_SEARCH_ANSWER_CACHE_BYTES": "0",
             "MEMORYD_SEARCH_VECTOR_CACHE_BYTES": "0",
+            **(more or {}),
         },
         modules=modules,
     )

@@ -20,7 +20,10 @@ Report = Callable[[str, int, int], None]
 # A query that is too long for the model's window is cut in any case: what is measured is the product's answer to it.
 _EXPECTED = frozenset({"CUT_SHORT"})
 _ATTEMPTS = 3
-_POLL = 0.25  # seconds between two looks at how far indexing is
+# Seconds between two looks at how far indexing is: while it has long to go, and near its end. A look costs each process
+# some milliseconds.
+_POLL, _POLL_NEAR_END = 1.0, 0.25
+_NEAR_END = 0.9
 _STALLED = 120.0  # seconds without progress of indexing
 
 
@@ -107,4 +110,4 @@ async def until_indexed(client: MemorydClient, workspace: str, files: int, progr
                 f"workspace {workspace} holds {held} of {files} files, {status.pending} changes are pending, and "
                 "nothing happens: does it hold the set's documents, and does the indexer run?"
             )
-        await asyncio.sleep(_POLL)
+        await asyncio.sleep(_POLL if held < files * _NEAR_END else _POLL_NEAR_END)
