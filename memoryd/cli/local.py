@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +40,7 @@ def serve(
     """Index folders, watch them and serve memory_search and memory_get, until SIGTERM or Ctrl-C."""
     from services.standalone.serve import serve as run  # noqa: PLC0415  (only these commands need the services)
 
+    gc.freeze()  # as in memoryd/process/run.py
     asyncio.run(run(_settings(_workspaces(folders, extra, sessions=sessions), data_dir, config, address), err))
 
 
@@ -55,6 +57,7 @@ def index(
     from services.standalone.index import index_once  # noqa: PLC0415  (as above)
 
     settings = _settings(_workspaces(folders, extra, sessions=sessions), data_dir, config)
+    gc.freeze()  # as above
     with bar(err) as report:
         statuses = asyncio.run(index_once(settings, report))
     aside = [(status, file) for status in statuses for file in status.quarantined]

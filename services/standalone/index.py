@@ -13,6 +13,8 @@ from services.standalone.app import Standalone, open_standalone
 from services.standalone.settings import StandaloneSettings
 
 _LOOK = 0.1
+# Between two looks of the keeper, each of which counts what is pending.
+_INTERVAL = 0.5
 # What passes by nothing that a command could wait for.
 _HOPELESS = {"DISK_FULL"}
 
@@ -30,7 +32,7 @@ async def index_once(settings: StandaloneSettings, report: Callable[[str, int, i
 
 def at_full_speed(settings: StandaloneSettings) -> StandaloneSettings:
     """Somebody waits for the indexing, and nobody searches meanwhile: no throttle, and no long looks."""
-    generations = settings.generations.model_copy(update={"share": 1.0, "interval": _LOOK})
+    generations = settings.generations.model_copy(update={"share": 1.0, "interval": _INTERVAL})
     return settings.model_copy(update={"generations": generations})
 
 

@@ -49,12 +49,12 @@ def breadcrumbs(paths: Iterable[Path], count: Count, max_tokens: int) -> dict[Pa
     Where the innermost title alone is too long there is none.
     """
     crumbs = {path: _join(path) for path in paths}
+    unsure = [path for path, crumb in crumbs.items() if crumb]
     for kept in (1, 0):
-        long = [path for path, crumb in crumbs.items() if crumb]
-        counts = count_all(count, (crumbs[path] for path in long))
-        for path, tokens in zip(long, counts, strict=True):
-            if tokens > max_tokens:
-                crumbs[path] = _join(path[len(path) - kept :])
+        counts = count_all(count, (crumbs[path] for path in unsure))
+        unsure = [path for path, tokens in zip(unsure, counts, strict=True) if tokens > max_tokens]
+        for path in unsure:
+            crumbs[path] = _join(path[len(path) - kept :])
     return crumbs
 
 
