@@ -56,6 +56,7 @@ class EmbedderService(Streaming):
         scoring: Scoring | None = None,
     ) -> None:
         self._engine, self._settings = engine, settings
+        self._scoring = scoring
         mean = engine.token_mean
         self._sketcher = None if mean is None else Sketcher(engine.tokenizer, mean)
         self._metrics = metrics or process_metrics()
@@ -69,7 +70,6 @@ class EmbedderService(Streaming):
         if self._rerank is not None:
             queues[RERANK] = self._rerank.lane
         self._all_queues = tuple(queues.values())
-        self._info = replace(engine.info, reranks=self._rerank is not None, scoring=scoring)
         for lane, queue in queues.items():
             self._metrics.reserved.labels(lane).set_function(partial(getattr, queue, "reserved"))
             self._metrics.waiting.labels(lane).set_function(partial(getattr, queue, "waiting"))
@@ -99,7 +99,7 @@ class EmbedderService(Streaming):
 
     async def info(self) -> ModelInfo:
         """Describe the model."""
-        return self._info
+        return replace(self._engine.info, reranks=self._rerank is not None, scoring=self._scoring)
 
     def lanes(self) -> Sequence[LaneStatus]:
         """Tell how full the queues are."""
