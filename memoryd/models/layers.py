@@ -67,10 +67,10 @@ class Int8Dense:
     ========================================== ======== ================== =============
 
     A scale a token, not one for the whole tensor as ONNX Runtime's `quantize_dynamic` takes, is what makes a text's
-    vector independent of its batch. Weights up to 64 (`_WEIGHT_LIMIT`) give .99903 / .99851 on any processor, where those
-    up to 127 gave .99889 / .99848 on one without VNNI, and .97 for weights without a structure (148 passages of three
-    retrieval sets). Activations are unsigned with zero point 128: signed ones take a path in ONNX
-    Runtime that is four times as slow.
+    vector independent of its batch. Weights up to 64 (`_WEIGHT_LIMIT`) give .99903 / .99851 on any processor; those up
+    to 127 gave .99889 / .99848 on one without VNNI, and .97 where weights have no structure (148 passages of three
+    retrieval sets). Activations are unsigned with zero point 128: signed ones take a path in ONNX Runtime that is four
+    times as slow.
     """
 
     def __init__(self, graph: GraphBuilder) -> None:
