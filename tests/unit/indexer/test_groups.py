@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -51,12 +51,25 @@ async def world() -> AsyncIterator[World]:
     await world.stop()
 
 
+@pytest.fixture
+def held(world: World, monkeypatch: pytest.MonkeyPatch) -> HeldEmbedder:
+    """Put a held embedder in the place of the world's."""
+    return HeldEmbedder(world, monkeypatch)
+
+
+async def write_imports(world: World, words: Mapping[str, str]) -> None:
+    """Write a file for each name, of one chunk with the word, not as a live edit."""
+    for name, word in words.items():
+        await world.write(f"memory/{name}.md", section(word), live=False)
+
+
+_THREE = {"ash": "ash", "beech": "beech", "cedar": "cedar"}
+
+
 async def test_two_groups_of_an_import_are_embedded_at_a_time_and_written_in_order(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, held: HeldEmbedder
 ) -> None:
-    held = HeldEmbedder(world, monkeypatch)
-    for word in "ash", "beech", "cedar":
-        await world.write(f"memory/{word}.md", section(word), live=False)
+    await write_imports(world, _THREE)
     await world.start()
     await held.until_held(2)
     held.let_go("beech")  # the second one is done first
@@ -70,10 +83,8 @@ async def test_two_groups_of_an_import_are_embedded_at_a_time_and_written_in_ord
     await world.check_rest()
 
 
-async def test_a_text_of_two_groups_is_embedded_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    held = HeldEmbedder(world, monkeypatch)
-    for name, word in ("a", "ash"), ("b", "ash"), ("c", "cedar"):
-        await world.write(f"memory/{name}.md", section(word), live=False)
+async def test_a_text_of_two_groups_is_embedded_once(world: World, held: HeldEmbedder) -> None:
+    await write_imports(world, {"a": "ash", "b": "ash", "c": "cedar"})
     await world.start()
     await held.until_held(1)
     held.let_go("ash")
@@ -84,14 +95,10 @@ async def test_a_text_of_two_groups_is_embedded_once(world: World, monkeypatch: 
     await world.check_rest()
 
 
-async def test_a_text_of_two_groups_is_embedded_again_where_it_failed(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_text_of_two_groups_is_embedded_again_where_it_failed(world: World, held: HeldEmbedder) -> None:
     failures = [ConnectionResetError()]
     world.embedder.fault = lambda _: failures.pop() if failures else None
-    held = HeldEmbedder(world, monkeypatch)
-    for name in "a", "b":
-        await world.write(f"memory/{name}.md", section("ash"), live=False)
+    await write_imports(world, {"a": "ash", "b": "ash"})
     await world.start()
     await held.until_held(1)
     first = held.held.copy()
@@ -107,12 +114,8 @@ async def test_a_text_of_two_groups_is_embedded_again_where_it_failed(
     await world.check_rest()
 
 
-async def test_a_throttled_import_embeds_one_group_after_the_other(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held = HeldEmbedder(world, monkeypatch)
-    for word in "ash", "beech", "cedar":
-        await world.write(f"memory/{word}.md", section(word), live=False)
+async def test_a_throttled_import_embeds_one_group_after_the_other(world: World, held: HeldEmbedder) -> None:
+    await write_imports(world, _THREE)
     replica = await world.start()
     replica.throttle.ease(0.999)
     for count, word in enumerate(("ash", "beech", "cedar"), start=1):
