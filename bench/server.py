@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import json
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from bench.made_up import MadeUpPassages
 from memoryd.errors import MemorydError
 from memoryd.logs import LogSettings, configure
+from memoryd.process.loop import run_loop
 from memoryd.server.lifecycle import Server, until_signal
 from memoryd.server.settings import ServerSettings
 from services.embedder.compose import open_embedder
@@ -51,6 +51,6 @@ async def main(folder: Path, data: Path, *, real: bool) -> None:
 if __name__ == "__main__":
     try:
         gc.freeze()  # as in memoryd/process/run.py
-        asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2]), real="--real" in sys.argv))
+        run_loop(main(Path(sys.argv[1]), Path(sys.argv[2]), real="--real" in sys.argv))
     except MemorydError as error:
         sys.exit(str(error))

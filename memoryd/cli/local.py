@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ import typer
 
 from memoryd.cli.output import Json, err, out, print_json
 from memoryd.cli.progress import bar
+from memoryd.process.loop import run_loop
 
 if TYPE_CHECKING:
     from services.standalone.settings import StandaloneSettings
@@ -41,7 +41,7 @@ def serve(
     from services.standalone.serve import serve as run  # noqa: PLC0415  (only these commands need the services)
 
     gc.freeze()  # as in memoryd/process/run.py
-    asyncio.run(run(_settings(_workspaces(folders, extra, sessions=sessions), data_dir, config, address), err))
+    run_loop(run(_settings(_workspaces(folders, extra, sessions=sessions), data_dir, config, address), err))
 
 
 def index(
@@ -59,7 +59,7 @@ def index(
     settings = _settings(_workspaces(folders, extra, sessions=sessions), data_dir, config)
     gc.freeze()  # as above
     with bar(err) as report:
-        statuses = asyncio.run(index_once(settings, report))
+        statuses = run_loop(index_once(settings, report))
     aside = [(status, file) for status in statuses for file in status.quarantined]
     if as_json:
         print_json(

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 from memoryd.domain.files import FileKey, Revision, Source
 
+RECORD_VERSION = "2"
+"""Raise it with every change of the fields that the stores keep of a chunk: a part of a generation's name."""
+
 # Not a secret: it only sets chunk ids apart from other UUIDs made from the same bytes.
 _NAMESPACE = uuid.UUID("6a3f1c0e-9d0b-5c59-8a57-6d656d6f7279")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from memoryd.domain.chunking import CHUNKER_VERSION
+from memoryd.domain.chunks import RECORD_VERSION
 from memoryd.domain.queries import ModelInfo
 from memoryd.domain.sessions.redaction import REDACTION_VERSION
 from memoryd.domain.sketches import SKETCH_VERSION
@@ -18,6 +19,7 @@ VERSIONS: Mapping[str, str] = {
     "analyzer": ANALYZER_VERSION,
     "sketch": SKETCH_VERSION,
     "redaction": REDACTION_VERSION,
+    "record": RECORD_VERSION,
 }
 """What beside the model decides what is stored. Another value of any of them begins another generation."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import sys
 from collections.abc import Callable, Coroutine
@@ -13,6 +12,7 @@ import structlog
 from memoryd.errors import MemorydError
 from memoryd.logs import configure
 from memoryd.metrics import exposed
+from memoryd.process.loop import run_loop
 from memoryd.process.settings import ProcessSettings, read, shown
 from memoryd.process.variables import warn_of_mistyped
 from memoryd.server.lifecycle import until_signal
@@ -32,7 +32,7 @@ def run(name: str, kind: type[S], body: Callable[[S], Coroutine[Any, Any, None]]
         gc.freeze()  # what is imported stays: the collector need not look at it again and again
         _log.info("starting", settings=shown(settings))
         with exported(name):
-            asyncio.run(_until_signal(settings, body))
+            run_loop(_until_signal(settings, body))
     except MemorydError as error:
         sys.exit(f"memoryd: {error}")
 

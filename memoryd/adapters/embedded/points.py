@@ -7,14 +7,14 @@ from typing import Any
 
 import qdrant_edge as edge
 
-from memoryd.adapters.payloads import with_sketch
+from memoryd.adapters.payloads import SCOPE_FIELD, with_sketch
 from memoryd.domain.files import Source
 from memoryd.domain.names import Scope
 from memoryd.ports import EmbeddedChunk, Filter
 
 INDEXES: dict[str, Any] = {
-    "tenant": edge.KeywordIndexParams(is_tenant=True),
-    "workspace": edge.KeywordIndexParams(),
+    SCOPE_FIELD: edge.KeywordIndexParams(is_tenant=True),
+    "tenant": edge.KeywordIndexParams(),
     "path": edge.KeywordIndexParams(prefix=True),
     "text_hash": edge.KeywordIndexParams(),
     "source": edge.KeywordIndexParams(),
@@ -41,7 +41,7 @@ def any_of(field: str, values: list[str]) -> edge.FieldCondition:
 
 def in_scope(scope: Scope) -> list[edge.ConditionType]:
     """Ask for one workspace."""
-    return [equals("tenant", scope.tenant), equals("workspace", scope.workspace)]
+    return [equals(SCOPE_FIELD, str(scope))]
 
 
 def with_ids(scope: Scope, ids: Sequence[str]) -> edge.Filter:

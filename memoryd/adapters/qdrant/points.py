@@ -7,17 +7,17 @@ from datetime import date
 
 from qdrant_client import models
 
-from memoryd.adapters.payloads import with_sketch
+from memoryd.adapters.payloads import SCOPE_FIELD, with_sketch
 from memoryd.domain.files import Source
 from memoryd.domain.names import Scope
 from memoryd.ports import EmbeddedChunk, Filter
 
 _KEYWORD = models.KeywordIndexType.KEYWORD
 
-# A graph is built within each tenant and for no other field: every search names its tenant.
+# A graph is built within each workspace and for no other field: every search names one.
 INDEXES: dict[str, models.PayloadSchemaParams] = {
-    "tenant": models.KeywordIndexParams(type=_KEYWORD, is_tenant=True),
-    "workspace": models.KeywordIndexParams(type=_KEYWORD, enable_hnsw=False),
+    SCOPE_FIELD: models.KeywordIndexParams(type=_KEYWORD, is_tenant=True),
+    "tenant": models.KeywordIndexParams(type=_KEYWORD, enable_hnsw=False),
     "path": models.KeywordIndexParams(type=_KEYWORD, prefix=True, enable_hnsw=False),
     "text_hash": models.KeywordIndexParams(type=_KEYWORD, enable_hnsw=False),
     "source": models.KeywordIndexParams(type=_KEYWORD, enable_hnsw=False),
@@ -46,7 +46,7 @@ def any_of(field: str, values: list[str]) -> models.FieldCondition:
 
 def in_scope(scope: Scope) -> list[models.Condition]:
     """Ask for one workspace."""
-    return [equals("tenant", scope.tenant), equals("workspace", scope.workspace)]
+    return [equals(SCOPE_FIELD, str(scope))]
 
 
 def with_ids(scope: Scope, ids: Sequence[str]) -> models.Filter:
