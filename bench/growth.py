@@ -32,6 +32,9 @@ async def run(sizes: Sequence[int], rounds: int) -> list[Figure]:
                 seconds, worked = json.loads((data / INDEXED).read_text())
                 peak = resident(process, peak=True)
             began = time.perf_counter()
+            async with serving(folder, data):
+                first = time.perf_counter() - began
+            began = time.perf_counter()
             async with serving(folder, data) as (client, process):
                 started = time.perf_counter() - began
                 measured = await measure(client, rounds)
@@ -46,6 +49,7 @@ async def run(sizes: Sequence[int], rounds: int) -> list[Figure]:
             Figure(f"{size}: memory after a restart and {rounds} searches", memory, "MiB"),
             Figure(f"{size}: of that not backed by files", own, "MiB"),
             Figure(f"{size}: on disk", disk / chunks / 1024, "KiB/chunk"),
+            Figure(f"{size}: first start after the import, compaction included", first, "s"),
             Figure(f"{size}: start to serving, model and folder scan included", started, "s"),
             Figure(f"{size}: processor time of that, without the model", spent, "s"),
             Figure(f"{size}: search beyond the embedding, p50", percentile(measured.beyond, 0.5), "ms"),

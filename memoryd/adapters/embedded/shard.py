@@ -15,8 +15,13 @@ from memoryd.errors import DAMAGED, DataError, ResourceExhaustedError
 _CONFIG = "edge_config.json"
 _LOG = "wal"
 _SEGMENTS = "segments"
-# Compaction drops removed points and never builds a graph: searches are exact.
-_NO_GRAPH = edge.EdgeOptimizersConfig(indexing_threshold=1 << 40, vacuum_min_vector_number=100)
+# What a compaction does (the engine does nothing by itself): it drops removed points and keeps the vectors of a segment
+# of so many KB as bytes, too. It builds no graph, which would take minutes.
+_OPTIMIZERS = edge.EdgeOptimizersConfig(indexing_threshold=20_000, vacuum_min_vector_number=100)
+_NO_GRAPH = edge.HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=1 << 40)
+_BYTES = edge.ScalarQuantizationConfig(type=edge.ScalarType.Int8, memory=edge.Memory.Cached)
+_AT_ONCE = 128 << 10  # bytes: what Linux reads ahead for one request, by default
+_READ_AHEAD = 0.25  # of the machine's memory
 
 # A new shard takes 47 MB, through memory maps: a full disk would kill the process. One that exists can't be opened on
 # a full disk, and that must not be taken for damage.
@@ -79,15 +84,41 @@ def sync_log(root: Path) -> None:
             os.close(descriptor)
 
 
+def read_ahead(root: Path) -> None:
+    """Ask the system to read the files into its cache, if they take no more than a quarter of the memory.
+
+    The engine takes its files out of that cache when it closes them. At 197,000 points a search read a hundred sketches
+    in 12 ms after a restart, and in 1 from the cache.
+    """
+    files = [path for path in (root / _SEGMENTS).rglob("*") if path.is_file()]
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if sum(path.stat().st_blocks * 512 for path in files) > memory * _READ_AHEAD:
+        return
+    for path in files:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            for start in range(0, path.stat().st_size, _AT_ONCE):
+                os.posix_fadvise(descriptor, start, _AT_ONCE, os.POSIX_FADV_WILLNEED)
+        finally:
+            os.close(descriptor)
+
+
 def _config(dimensions: int) -> edge.EdgeConfig:
     # Memory-mapped: what is used lies in the page cache, which the system takes back when it must, not on our heap.
-    vectors = edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine, memory=edge.Memory.Cached)
+    vectors = edge.EdgeVectorParams(
+        size=dimensions,
+        distance=edge.Distance.Cosine,
+        memory=edge.Memory.Cached,
+        hnsw_config=_NO_GRAPH,
+        quantization_config=_BYTES,
+    )
     return edge.EdgeConfig(
         vectors=vectors,
         payload_memory=edge.Memory.Cold,
-        optimizers=_NO_GRAPH,
-        # Threads share a search by segments, and there is one, since no graph is built. Those without work look for
-        # some all the time: of eight, the engine's default, 200 times a search, which costs what works beside them.
+        optimizers=_OPTIMIZERS,
+        # Threads share a search by segments, and there is one, or a large one and what came after it. Those without
+        # work look for some all the time: of eight, the engine's default, 200 times a search, which costs what works
+        # beside them.
         max_search_threads=1,
     )
 

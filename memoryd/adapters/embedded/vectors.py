@@ -15,7 +15,8 @@ import qdrant_edge as edge
 from numpy.typing import NDArray
 
 from memoryd.adapters.embedded import points
-from memoryd.adapters.embedded.shard import advice, open_shard, sync_log
+from memoryd.adapters.embedded.compaction import compact, is_worth_it
+from memoryd.adapters.embedded.shard import advice, open_shard, read_ahead, sync_log
 from memoryd.adapters.payloads import (
     CHUNK_FIELDS,
     REF_FIELDS,
@@ -44,6 +45,9 @@ _PIECE = 64
 # disk is busy, so not with every upsert. 35 MB are 10,000 points without a sketch and 2,000 with one; they are applied
 # again in about a second after a crash.
 _FLUSH_BYTES = 35 << 20
+_EXACT = edge.SearchParams(exact=True)
+# Where a compaction has left vectors as bytes, too; others are compared in full.
+_BY_BYTES = edge.SearchParams(quantization=edge.QuantizationSearchParams(rescore=True, oversampling=2.0))
 _POINT_BYTES = 3_600  # of a point without its sketch
 
 
@@ -51,7 +55,7 @@ class EdgeVectorStore:
     """The port `VectorStore`, on one shard.
 
     A write is durable when the shard's write-ahead log is synced. That is done here, without the GIL, once for all
-    writes that wait (the engine would do it only in a flush). Searches are exact: no graph is built.
+    writes that wait (the engine would do it only in a flush). Searches compare all vectors: no graph is built.
     """
 
     def __init__(self, root: Path, shard: edge.EdgeShard, dimensions: int, reserve: int) -> None:
@@ -68,7 +72,7 @@ class EdgeVectorStore:
 
     @classmethod
     async def open(cls, root: Path, dimensions: int, *, reserve: int = RESERVE_BYTES) -> EdgeVectorStore:
-        """Open or create the shard in the folder `root`.
+        """Open or create the shard in the folder `root`. One that has grown large is compacted first, which takes time.
 
         Args:
             root: the folder, alone with its generation's other parts in a folder of their own.
@@ -79,6 +83,11 @@ class EdgeVectorStore:
         ResourceExhaustedError where the disk is full.
         """
         shard = await asyncio.to_thread(open_shard, root, dimensions)
+        if is_worth_it(shard):
+            await asyncio.to_thread(shard.close)
+            await compact(root, dimensions)
+            shard = await asyncio.to_thread(open_shard, root, dimensions)
+        await asyncio.to_thread(read_ahead, root)
         return cls(root, shard, dimensions, reserve)
 
     async def upsert(self, chunks: Sequence[EmbeddedChunk]) -> None:
@@ -107,7 +116,7 @@ class EdgeVectorStore:
         self._check(vector, "the query")
 
         def work() -> Nearest:
-            found = self._nearest(vector, points.condition(where), limit)
+            found = self._nearest(vector, points.condition(where), limit, _BY_BYTES)
             named = self._nearest(vector, points.with_ids(where.scope, ids), len(ids)) if ids else []
             return Nearest(
                 [(str(hit.id), hit.score) for hit in found],
@@ -168,7 +177,7 @@ class EdgeVectorStore:
 
         def work() -> None:
             query = edge.Query.Nearest([1.0] + [0.0] * (self._dimensions - 1))
-            self._shard.query(edge.QueryRequest(limit=1, query=query, params=edge.SearchParams(exact=True)))
+            self._shard.query(edge.QueryRequest(limit=1, query=query, params=_EXACT))
             request = edge.ScrollRequest(limit=_PAGE, with_payload=REF_FIELDS, with_vector=False)
             for record in self._shard.scroll(request)[0]:
                 to_ref(str(record.id), record.payload or {})
@@ -177,15 +186,6 @@ class EdgeVectorStore:
             await self._run(self._reader, work)
         except UnavailableError as error:
             raise DataError(f"vector store {self._root} can't be read: {advice(self._root)}", reason=DAMAGED) from error
-
-    async def compact(self) -> None:
-        """Give the space of removed chunks back. Holds the GIL for seconds: before serving, or in a child process."""
-
-        def work() -> None:
-            self._shard.optimize()
-            self._shard.flush()
-
-        await self._run(self._writer, work)
 
     async def close(self) -> None:
         """Finish what waits and release the folder. May be called twice."""
@@ -197,13 +197,15 @@ class EdgeVectorStore:
             self._reader.shutdown(wait=False)
             self._writer.shutdown(wait=False)
 
-    def _nearest(self, vector: NDArray[np.float32], where: edge.Filter, limit: int) -> list[edge.ScoredPoint]:
+    def _nearest(
+        self, vector: NDArray[np.float32], where: edge.Filter, limit: int, params: edge.SearchParams = _EXACT
+    ) -> list[edge.ScoredPoint]:
         request = edge.QueryRequest(
             limit=limit,
             query=edge.Query.Nearest(vector.tolist()),
             filter=where,
             with_payload=False,
-            params=edge.SearchParams(exact=True),
+            params=params,
         )
         return self._shard.query(request)
 

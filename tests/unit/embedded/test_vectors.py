@@ -14,8 +14,7 @@ from memoryd.adapters.embedded import shard
 from memoryd.adapters.embedded.vectors import EdgeVectorStore
 from memoryd.errors import DataError, ResourceExhaustedError, UnavailableError
 from tests.contract.registry import DIMENSIONS
-from tests.contract.vector_chunks import HERE, SCOPE, embedded, found, ids, scanned, vector
-from tests.support.hits import vector_hits
+from tests.contract.vector_chunks import embedded, found, ids, scanned
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "config-cut": lambda root: (root / "edge_config.json").write_text('{"vectors": '),
@@ -127,20 +126,6 @@ class TestTrouble:
         await store.close()
         assert acknowledged <= stored
         assert searched == stored
-
-
-async def test_compacting_keeps_the_rest(root: Path, store: EdgeVectorStore) -> None:
-    chunks = [embedded(n, text="x" * 2_000) for n in range(2_000)]
-    await store.upsert(chunks)
-    await store.delete(SCOPE, ids(chunks[200:]))
-    before = await vector_hits(store, vector(0), HERE, 1_000)
-    await store.compact()
-    assert await vector_hits(store, vector(0), HERE, 1_000) == before
-    await store.upsert([embedded(9_999)])
-    await store.close()
-    again = await EdgeVectorStore.open(root, DIMENSIONS)
-    assert len(await found(again)) == len(await scanned(again)) == 201
-    await again.close()
 
 
 async def main(root: Path) -> None:
