@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import TextIO
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +40,14 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
-def show(figures: Sequence[Figure], *, as_json: bool) -> None:
-    """Print figures; the ratios stand in the last column."""
+def show(figures: Sequence[Figure], *, as_json: bool, file: TextIO | None = None) -> None:
+    """Print figures, to standard output if nowhere else; the ratios stand in the last column."""
     if as_json:
-        print(json.dumps([asdict(figure) for figure in figures], indent=2))
+        print(json.dumps([asdict(figure) for figure in figures], indent=2), file=file)
         return
-    width = max(len(figure.name) for figure in figures)
+    width = max((len(figure.name) for figure in figures), default=0)
     for figure in figures:
         ratio = "" if figure.ratio is None else f"   {figure.ratio:.2f} × {figure.baseline}"
         decimals = 5 if figure.unit == "cosine" else 2
         wanted = f"   {figure.wanted}" if figure.wanted else ""
-        print(f"{figure.name:<{width}}  {figure.value:>10.{decimals}f} {figure.unit:<9}{ratio}{wanted}")
+        print(f"{figure.name:<{width}}  {figure.value:>10.{decimals}f} {figure.unit:<9}{ratio}{wanted}", file=file)

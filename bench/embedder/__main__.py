@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from bench.embedder import compare, sections, threads
+from bench.embedder import compare, models, sections, threads
 from bench.embedder.raw import Raw
 from bench.embedder.served import Served, serving
 from bench.embedder.texts import Corpus, queries, read_corpus
@@ -58,7 +58,9 @@ async def _engine(arguments: argparse.Namespace, engine: str) -> list[Figure]:
         figures = [Figure(f"memory at the start, {engine}", served.memory, "MiB")]
         for section in arguments.sections:
             print(f"{engine}: {section} …", file=sys.stderr)
-            figures += await _section(section, arguments, served, raw, corpora, engine)
+            found = await _section(section, arguments, served, raw, corpora, engine)
+            show(found, as_json=False, file=sys.stderr)  # were a later section to fail, these are not lost
+            figures += found
         most = 600.0 if engine == "onnx" else None  # what is wanted of one lane; of two it is 800
         figures.append(Figure(f"memory at its peak, {engine}, two lanes", served.peak, "MiB", at_most=most))
         share = await served.padding(Lane.BULK) * 100
@@ -91,7 +93,9 @@ async def _section(
 
 
 async def _run(arguments: argparse.Namespace) -> list[Figure]:
-    return [figure for engine in arguments.engine or ["onnx"] for figure in await _engine(arguments, engine)]
+    engines = arguments.engine or ["onnx"]
+    await asyncio.to_thread(models.ready, arguments.sections, engines)
+    return [figure for engine in engines for figure in await _engine(arguments, engine)]
 
 
 def main() -> None:

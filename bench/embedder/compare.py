@@ -36,7 +36,7 @@ async def run(corpus: Corpus, served: Served, infinity: Path | None, rounds: int
     """Measure all in turn, in tokens a second, each over its own protocol.
 
     `infinity` is the program `infinity_emb` of an environment of its own; without it that row is left out, and said so.
-    The others than int8 run fp32: ours what `memoryd model prepare --variant fp32` makes, theirs `--variant torch`.
+    The others than int8 run fp32.
     """
     texts = [f"{E5_SMALL.passage_prompt}{text}" for text in corpus.texts]
     async with AsyncExitStack() as stack:
