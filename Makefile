@@ -26,8 +26,8 @@ run: setup ## Serve a folder of Markdown: make run WORKSPACE=some/folder (defaul
 	@$(BIN)/memoryd model prepare
 	@exec $(BIN)/memoryd serve "$(WORKSPACE)" --data-dir "$(DATA)"
 
-test: setup-dev ## Run the tests: make test ARGS="-k outline"; TORCH=1 adds the torch engines
-	@$(BIN)/pytest $(ARGS)
+test: setup-dev ## Run the tests: make test ARGS="-k outline -n 0"; TORCH=1 adds the torch engines
+	@$(BIN)/pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 lint: setup-dev ## Check style, types, imports, the proto files and the generated code
 	@status=0; check() { echo "lint: $$1"; shift; "$$@" || status=1; }; \

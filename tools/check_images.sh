@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds images without Docker, on a base made of Debian packages, and starts each as it runs in a cluster: not root,
-# nothing writable but /tmp and the data folder, no capability. `tools/check_images.sh [SERVICE…]`; by default all.
+# nothing writable but /tmp and the data folder, no capability. `tools/check_images.sh [SERVICE…]`; by default all, and
+# without torch: `TORCH=1 tools/check_images.sh embedder` starts that on sentence-transformers.
 #
 # Needs root, some minutes, 4 GB below WORK (by default a folder in /var/tmp, deleted at the end), and the Debian
 # packages buildah, debootstrap and iproute2. PACKAGES and CA as in build_images.sh; MIRROR is debootstrap's.

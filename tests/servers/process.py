@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import itertools
+import secrets
 import shutil
 import signal
 import socket
@@ -11,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -131,12 +134,19 @@ def server_folder(name: str) -> Path:
     return folder
 
 
+# Below those that Linux gives to connections by default: none of them takes a port between the look and the server's
+# start. From a random one on, since several processes run tests at a time.
+_PORTS = range(12_000, 32_000)
+_ports = itertools.islice(itertools.cycle(_PORTS), secrets.randbelow(len(_PORTS)), None)
+
+
 def free_port() -> int:
-    """Find a port that nobody listens on."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        port: int = held.getsockname()[1]
-        return port
+    """Find a port that nobody listens on; another one each time."""
+    for port in _ports:
+        with socket.socket() as held, suppress(OSError):
+            held.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("the ports go round")
 
 
 def accepts(port: int) -> bool:
