@@ -102,9 +102,12 @@ def _write(checkpoint: Checkpoint, folder: Path, spec: ModelSpec, variant: Varia
     else:
         write_encoder(checkpoint, folder, variant, progress, spec.pooling)
     write_manifest(folder, spec, variant, checkpoint.source, checkpoint.architecture.hidden)
+    readers = (folder / TOKENIZER_FILE).stat().st_mode
     for path in (*folder.rglob("*"), folder):
         descriptor = os.open(path, os.O_RDONLY)  # of folders too: their entries must last like the files
         try:
+            if path.is_file():  # safetensors lets nobody but the owner read what it writes
+                os.fchmod(descriptor, readers)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)

@@ -129,6 +129,15 @@ def test_another_variant_replaces_the_folder(tmp_path: Path) -> None:
     assert open_model(tmp_path / "model").manifest.variant is list(Variant)[-1]
 
 
+@pytest.mark.parametrize("variant", Variant)
+def test_whoever_may_read_one_file_may_read_all(tmp_path: Path, variant: Variant) -> None:
+    """Images and shared folders are written by one user and read by another."""
+    make(tmp_path / "model", variant)
+    (tmp_path / "any").touch()
+    modes = {path.name: path.stat().st_mode for path in (tmp_path / "model").rglob("*") if path.is_file()}
+    assert set(modes.values()) == {(tmp_path / "any").stat().st_mode}, modes
+
+
 def test_the_fingerprint_follows_from_what_decides_a_vector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "read_wheel", tiny_checkpoint)
 
