@@ -13,6 +13,7 @@ from bench.figures import Figure, percentile
 from bench.processes import anonymous, resident
 from bench.search import measure, serving
 from bench.server import INDEXED
+from memoryd.adapters.embedded.datadir import bytes_on_disk
 
 _LEAST_RATE = 1_500.0  # chunks a second
 _LARGE = 200_000
@@ -40,7 +41,7 @@ async def run(sizes: Sequence[int], rounds: int) -> list[Figure]:
                 measured = await measure(client, rounds)
                 memory, own = resident(process), anonymous(process)
                 spent = json.loads((data / INDEXED).read_text())[1]
-            disk = _bytes(data)
+            disk = bytes_on_disk(data)
         figures += [
             Figure(f"{size}: chunks", chunks, "chunks"),
             Figure(f"{size}: import", chunks / seconds, "chunks/s"),
@@ -65,8 +66,3 @@ async def run(sizes: Sequence[int], rounds: int) -> list[Figure]:
             figures.append(Figure(f"{size}: memory a chunk, not backed by files", more, "KiB"))
         before = chunks, own
     return figures
-
-
-def _bytes(folder: Path) -> int:
-    """Bytes of all files in a folder, as they are on disk."""
-    return sum(file.stat().st_blocks * 512 for file in folder.rglob("*") if file.is_file())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import sys
 import time
@@ -50,7 +49,6 @@ async def main(folder: Path, data: Path, *, real: bool) -> None:
 
 if __name__ == "__main__":
     try:
-        gc.freeze()  # as in memoryd/process/run.py
         run_loop(main(Path(sys.argv[1]), Path(sys.argv[2]), real="--real" in sys.argv))
     except MemorydError as error:
         sys.exit(str(error))

@@ -94,7 +94,7 @@ async def _section(
 
 async def _run(arguments: argparse.Namespace) -> list[Figure]:
     engines = arguments.engine or ["onnx"]
-    await asyncio.to_thread(models.ready, arguments.sections, engines)
+    await asyncio.to_thread(models.ready, arguments.sections, engines, arguments.infinity)
     return [figure for engine in engines for figure in await _engine(arguments, engine)]
 
 

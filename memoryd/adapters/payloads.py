@@ -15,7 +15,7 @@ from memoryd.ports import EmbeddedChunk
 SCOPE_FIELDS = ["tenant", "workspace"]
 REF_FIELDS = ["path", "birth"]
 SCOPE_FIELD = "scope"
-"""Of a vector store's records: both names in one value. See `with_sketch`."""
+"""Of a vector store's records: both names in one value. See `to_embedded_payload`."""
 SKETCH_FIELD = "sketch"
 CHUNK_FIELDS = [
     *(*SCOPE_FIELDS, "path", "text", "breadcrumb", "source", "private", "tags", "birth", "text_hash", "terms"),
@@ -67,7 +67,7 @@ def to_chunk(chunk_id: str, payload: Mapping[str, Any]) -> Chunk:
     )
 
 
-def with_sketch(embedded: EmbeddedChunk) -> dict[str, Any]:
+def to_embedded_payload(embedded: EmbeddedChunk) -> dict[str, Any]:
     """Make a vector store's record of a chunk: with its sketch, where it has one, since JSON holds no bytes.
 
     Its scope is one value, too. Qdrant takes the points of a single condition from that field's index, and looks at

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,6 @@ import typer
 
 from memoryd.cli.output import Json, err, out, print_json
 from memoryd.cli.progress import bar
-from memoryd.process.loop import run_loop
 
 if TYPE_CHECKING:
     from services.standalone.settings import StandaloneSettings
@@ -38,9 +36,9 @@ def serve(
     config: Config = None,
 ) -> None:
     """Index folders, watch them and serve memory_search and memory_get, until SIGTERM or Ctrl-C."""
-    from services.standalone.serve import serve as run  # noqa: PLC0415  (only these commands need the services)
+    from memoryd.process.loop import run_loop  # noqa: PLC0415  (only these commands need it and the services)
+    from services.standalone.serve import serve as run  # noqa: PLC0415  (as above)
 
-    gc.freeze()  # as in memoryd/process/run.py
     run_loop(run(_settings(_workspaces(folders, extra, sessions=sessions), data_dir, config, address), err))
 
 
@@ -54,10 +52,10 @@ def index(
     as_json: Json = False,
 ) -> None:
     """Index folders once, with a progress bar, and exit: 1 where a file had to be set aside."""
+    from memoryd.process.loop import run_loop  # noqa: PLC0415  (as above)
     from services.standalone.index import index_once  # noqa: PLC0415  (as above)
 
     settings = _settings(_workspaces(folders, extra, sessions=sessions), data_dir, config)
-    gc.freeze()  # as above
     with bar(err) as report:
         statuses = run_loop(index_once(settings, report))
     aside = [(status, file) for status in statuses for file in status.quarantined]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -29,7 +28,6 @@ def run(name: str, kind: type[S], body: Callable[[S], Coroutine[Any, Any, None]]
         settings = read(kind)
         configure(settings.log)
         warn_of_mistyped(kind)
-        gc.freeze()  # what is imported stays: the collector need not look at it again and again
         _log.info("starting", settings=shown(settings))
         with exported(name):
             run_loop(_until_signal(settings, body))

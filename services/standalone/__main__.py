@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 
 from rich.console import Console
@@ -14,7 +13,6 @@ from services.standalone.settings import load
 
 if __name__ == "__main__":
     try:
-        gc.freeze()  # as in memoryd/process/run.py
         run_loop(serve(load(), Console(stderr=True, highlight=False, soft_wrap=True)))
     except MemorydError as error:
         sys.exit(f"memoryd: {error}")

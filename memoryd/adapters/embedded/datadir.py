@@ -106,7 +106,7 @@ class DataDirectory:
 
     async def disk_bytes(self) -> int:
         """Measure what the directory takes on the disk, in bytes; sparse files count as what they really take."""
-        return await asyncio.to_thread(_disk_bytes, self.root)
+        return await asyncio.to_thread(bytes_on_disk, self.root)
 
     def close(self) -> None:
         """Give the lock up. May be called twice."""
@@ -162,7 +162,8 @@ def _write_format(root: Path) -> None:
     new.rename(root / _FORMAT_FILE)
 
 
-def _disk_bytes(root: Path) -> int:
+def bytes_on_disk(root: Path) -> int:
+    """Count what the files of a folder take, as the disk has them. Blocks."""
     total = 0
     for folder, _, names in os.walk(root):
         for name in names:

@@ -7,7 +7,7 @@ from typing import Any
 
 import qdrant_edge as edge
 
-from memoryd.adapters.payloads import SCOPE_FIELD, with_sketch
+from memoryd.adapters.payloads import SCOPE_FIELD, to_embedded_payload
 from memoryd.domain.files import Source
 from memoryd.domain.names import Scope
 from memoryd.ports import EmbeddedChunk, Filter
@@ -26,7 +26,7 @@ INDEXES: dict[str, Any] = {
 
 def point(embedded: EmbeddedChunk) -> edge.Point:
     """Make a point of a chunk."""
-    return edge.Point(embedded.chunk.id, embedded.vector.tolist(), with_sketch(embedded))
+    return edge.Point(embedded.chunk.id, embedded.vector.tolist(), to_embedded_payload(embedded))
 
 
 def equals(field: str, value: str) -> edge.FieldCondition:

@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import qdrant_edge as edge
 
+from memoryd.adapters.embedded.datadir import bytes_on_disk
 from memoryd.adapters.embedded.points import INDEXES
 from memoryd.errors import DAMAGED, DataError, ResourceExhaustedError
 
@@ -16,7 +17,7 @@ _CONFIG = "edge_config.json"
 _LOG = "wal"
 _SEGMENTS = "segments"
 # What a compaction does (the engine does nothing by itself): it drops removed points and keeps the vectors of a segment
-# of so many KB as bytes, too. It builds no graph, which would take minutes.
+# of so many KB as bytes, too. It builds no graph.
 _OPTIMIZERS = edge.EdgeOptimizersConfig(indexing_threshold=20_000, vacuum_min_vector_number=100)
 _NO_GRAPH = edge.HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=1 << 40)
 _BYTES = edge.ScalarQuantizationConfig(type=edge.ScalarType.Int8, memory=edge.Memory.Cached)
@@ -90,11 +91,11 @@ def read_ahead(root: Path) -> None:
     The engine takes its files out of that cache when it closes them. At 197,000 points a search read a hundred sketches
     in 12 ms after a restart, and in 1 from the cache.
     """
-    files = [path for path in (root / _SEGMENTS).rglob("*") if path.is_file()]
+    segments = root / _SEGMENTS
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if sum(path.stat().st_blocks * 512 for path in files) > memory * _READ_AHEAD:
+    if bytes_on_disk(segments) > memory * _READ_AHEAD:
         return
-    for path in files:
+    for path in filter(Path.is_file, segments.rglob("*")):
         descriptor = os.open(path, os.O_RDONLY)
         try:
             for start in range(0, path.stat().st_size, _AT_ONCE):

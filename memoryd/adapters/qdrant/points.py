@@ -7,7 +7,7 @@ from datetime import date
 
 from qdrant_client import models
 
-from memoryd.adapters.payloads import SCOPE_FIELD, with_sketch
+from memoryd.adapters.payloads import SCOPE_FIELD, to_embedded_payload
 from memoryd.domain.files import Source
 from memoryd.domain.names import Scope
 from memoryd.ports import EmbeddedChunk, Filter
@@ -31,7 +31,9 @@ INDEXES: dict[str, models.PayloadSchemaParams] = {
 
 def point(embedded: EmbeddedChunk) -> models.PointStruct:
     """Make a point of a chunk."""
-    return models.PointStruct(id=embedded.chunk.id, vector=embedded.vector.tolist(), payload=with_sketch(embedded))
+    return models.PointStruct(
+        id=embedded.chunk.id, vector=embedded.vector.tolist(), payload=to_embedded_payload(embedded)
+    )
 
 
 def equals(field: str, value: str | int) -> models.FieldCondition:

@@ -7,6 +7,7 @@ import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from memoryd.adapters.embedded import compaction
+from memoryd.adapters.embedded.datadir import bytes_on_disk
 from memoryd.adapters.embedded.vectors import EdgeVectorStore
-from memoryd.ports import Filter
+from memoryd.ports import EmbeddedChunk, Filter
 from tests.contract.vector_chunks import SCOPE, embedded, ids, scanned
 from tests.support.eventually import eventually
 
@@ -24,8 +26,12 @@ COUNT = 14_000  # vectors of 21.5 MB, more than `indexing_threshold`
 REMOVED = 4_000
 VECTORS = np.random.default_rng(5).standard_normal((COUNT, DIMENSIONS)).astype(np.float32)
 VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
-CHUNKS = [replace(embedded(n), vector=each) for n, each in enumerate(VECTORS)]
 HERE = Filter(SCOPE)
+
+
+@cache  # not made by whoever only collects the tests
+def chunks() -> list[EmbeddedChunk]:
+    return [replace(embedded(n), vector=each) for n, each in enumerate(VECTORS)]
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +40,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     async def make() -> None:
         store = await EdgeVectorStore.open(root, DIMENSIONS)
-        await store.upsert(CHUNKS)
-        await store.delete(SCOPE, ids(CHUNKS[:REMOVED]))
+        await store.upsert(chunks())
+        await store.delete(SCOPE, ids(chunks()[:REMOVED]))
         await store.close()
 
     asyncio.run(make())
@@ -50,7 +56,7 @@ def root(large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def exact(query: np.ndarray) -> list[str]:
     best = np.argsort(-(VECTORS[REMOVED:] @ query))[:60]
-    return ids([CHUNKS[REMOVED + place] for place in best])
+    return ids([chunks()[REMOVED + place] for place in best])
 
 
 def as_bytes(store: EdgeVectorStore) -> int:
@@ -73,12 +79,12 @@ async def nearest(store: EdgeVectorStore, query: np.ndarray) -> list[str]:
 
 
 async def test_a_large_shard_is_compacted_once_and_finds_the_same(root: Path) -> None:
-    before = compaction.size(root)
+    before = bytes_on_disk(root)
     with capture_logs() as logs:
         store = await EdgeVectorStore.open(root, DIMENSIONS)
     assert [entry["event"] for entry in logs] == ["compacting the vectors", "vectors compacted"]
     assert as_bytes(store) == COUNT - REMOVED
-    assert compaction.size(root) < before
+    assert bytes_on_disk(root) < before
     queries = VECTORS[::700] + np.random.default_rng(6).standard_normal((20, DIMENSIONS)).astype(np.float32) * 0.02
     found = [await nearest(store, query) for query in queries]
     shared = [len(set(names) & set(exact(query))) / 60 for names, query in zip(found, queries, strict=True)]
@@ -87,9 +93,9 @@ async def test_a_large_shard_is_compacted_once_and_finds_the_same(root: Path) ->
 
     new = replace(embedded(COUNT), vector=VECTORS[0])
     await store.upsert([new])
-    await store.delete(SCOPE, [CHUNKS[-1].chunk.id])
+    await store.delete(SCOPE, [chunks()[-1].chunk.id])
     assert (await nearest(store, VECTORS[0]))[0] == new.chunk.id
-    assert CHUNKS[-1].chunk.id not in await nearest(store, VECTORS[-1])
+    assert chunks()[-1].chunk.id not in await nearest(store, VECTORS[-1])
     await store.close()
     with capture_logs() as logs:
         store = await EdgeVectorStore.open(root, DIMENSIONS)
@@ -100,9 +106,9 @@ async def test_a_large_shard_is_compacted_once_and_finds_the_same(root: Path) ->
 
 async def test_cosines_are_those_of_the_full_vectors(root: Path) -> None:
     store = await EdgeVectorStore.open(root, DIMENSIONS)
-    found = await store.nearest(VECTORS[-1], HERE, 60, ids(CHUNKS[-100:-90]))
+    found = await store.nearest(VECTORS[-1], HERE, 60, ids(chunks()[-100:-90]))
     await store.close()
-    by_id = dict(zip(ids(CHUNKS), VECTORS @ VECTORS[-1], strict=True))
+    by_id = dict(zip(ids(chunks()), VECTORS @ VECTORS[-1], strict=True))
     for name, cosine in [*found.hits, *found.cosines.items()]:
         assert cosine == pytest.approx(by_id[name], abs=1e-5)
 
