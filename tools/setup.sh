@@ -27,6 +27,8 @@ is_installed() {
 }
 
 create_venv() {
+    # Clearing would empty what a link leads to, which may be another checkout's.
+    [ ! -L .venv ] || rm .venv
     for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do
         if is_recent "$candidate"; then
             echo "setup: creating .venv with $("$candidate" --version)"

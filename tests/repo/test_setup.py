@@ -43,3 +43,13 @@ def test_a_python_without_venv_is_refused_in_one_line(copy: Path) -> None:
     assert result.stderr == (
         f"setup: {copy}/python3 has no working venv module; install it (Debian, Ubuntu: python3-venv) and try again\n"
     )
+
+
+def test_what_a_linked_environment_leads_to_stays_whole(copy: Path) -> None:
+    others = copy / "others"
+    (others / "bin").mkdir(parents=True)
+    (others / "bin/pip").touch()
+    (copy / ".venv").symlink_to(others)
+    setup(copy, '[ "$1" != -m ] || exit 1')
+    assert (others / "bin/pip").exists()
+    assert not (copy / ".venv").is_symlink()
