@@ -54,6 +54,7 @@ async def run(sizes: Sequence[int], rounds: int) -> list[Figure]:
             Figure(f"{size}: start to serving, model and folder scan included", started, "s"),
             Figure(f"{size}: processor time of that, without the model", spent, "s"),
             Figure(f"{size}: search beyond the embedding, p50", percentile(measured.beyond, 0.5), "ms"),
+            Figure(f"{size}: search without rerank beyond the embedding, p50", measured.fused_beyond, "ms"),
             Figure(
                 f"{size}: search beyond the embedding, p95",
                 percentile(measured.beyond, 0.95),

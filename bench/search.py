@@ -39,6 +39,11 @@ class Measured:
         base = statistics.median(self.alone)
         return [search - base for search in self.searches]
 
+    @property
+    def fused_beyond(self) -> float:
+        """What the median search without rerank took beyond that."""
+        return statistics.median(self.fused) - statistics.median(self.alone)
+
 
 async def run(chunks: int, rounds: int) -> list[Figure]:
     """Measure `rounds` different queries on an index of about `chunks` chunks."""
