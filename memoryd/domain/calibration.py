@@ -81,6 +81,8 @@ def sketch_order(
 ) -> NDArray[np.float64]:
     """Give each candidate the score that orders it: its match, and its text score by what the text leg found, squared.
 
+    The match of a file's best chunk is raised by what the whole file matches, see `scoring`.
+
     Args:
         matches: of the candidates; where one has no sketch its vector score stands in.
         vector: their vector scores, 0 to 1.
@@ -89,7 +91,8 @@ def sketch_order(
         weights: of the model.
     """
     likely = weights.match_offset + weights.match_slope * vector
-    match = np.where(np.isnan(matches.match), likely, less_by_length(matches, weights))
+    beside = weights.file * (matches.file_match - matches.match)
+    match = np.where(np.isnan(matches.match), likely, less_by_length(matches, weights) + beside)
     return match if text is None else match + weights.sketch_text * coverage**2 * text
 
 

@@ -21,6 +21,7 @@ _NO_SUBJECT = 0.05
 _CALIBRATED = "calibrated: order {:.3f}, {} → {:.3f}"
 _RAISED = f"{_CALIBRATED}, which holds the whole query"
 _MATCHED = "token sketches: match {:.3f} with {} tokens → order {:.3f}"
+_WITH_FILE = "token sketches: match {:.3f} with {} tokens, {:.3f} with the rest of its file → order {:.3f}"
 _UNMATCHED = "token sketches: match no sketch, by vector → order {:.3f}"
 
 
@@ -39,11 +40,14 @@ def by_sketches(scored: Sequence[Scored], matches: Matches, weights: Weights = C
     text = np.array([item.text_score or 0.0 for item in scored]) if ran else None
     order = sketch_order(matches, vector, text, best_coverage(scored), weights)
     ordered = []
-    for item, value, match, tokens in zip(
-        scored, order.tolist(), matches.match.tolist(), matches.tokens.tolist(), strict=True
+    of_chunks, of_files = matches.match.tolist(), matches.file_match.tolist()
+    for item, value, match, whole, tokens in zip(
+        scored, order.tolist(), of_chunks, of_files, matches.tokens.tolist(), strict=True
     ):
         known = not np.isnan(match)
         change = Change(_MATCHED, (match, tokens, value)) if known else Change(_UNMATCHED, (value,))
+        if round(whole - match, 3) > 0:
+            change = Change(_WITH_FILE, (match, tokens, whole, value))
         ordered.append(
             Scored(
                 item.candidate,

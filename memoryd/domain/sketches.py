@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,13 +65,20 @@ class Matches:
     Attributes:
         match: the mean over the query's tokens, weighted by rarity, and by how few of the chunks match them, of the
             cosine with the chunk's nearest token; NaN where a chunk has no sketch.
-        rare_match: the same weighted by squared rarity, so by the query's names and numbers above all.
+        file_match: of the chunk of a file that matches best, the same with the nearest token of all chunks of that
+            file: what a question asks for may stand in several places. Of the others their own match.
+        rare_match: as `match`, weighted by squared rarity, so by the query's names and numbers above all.
         tokens: tokens of each chunk's sketch.
     """
 
     match: NDArray[np.float32]
+    file_match: NDArray[np.float32]
     rare_match: NDArray[np.float32]
     tokens: NDArray[np.int64]
+
+    def where(self, kept: NDArray[np.bool_]) -> Matches:
+        """Leave the others out; those that stay match as before."""
+        return Matches(self.match[kept], self.file_match[kept], self.rare_match[kept], self.tokens[kept])
 
 
 def is_kept(piece: str) -> bool:
@@ -96,8 +103,10 @@ def make_sketch(vectors: NDArray[np.float32], mean: NDArray[np.float32]) -> byte
     return np.packbits(vectors > mean, axis=1).tobytes()
 
 
-def match_sketches(query: QueryTokens, sketches: Sequence[bytes]) -> Matches:
+def match_sketches(query: QueryTokens, sketches: Sequence[bytes], files: Sequence[Hashable] | None = None) -> Matches:
     """Compare a query, of at least one token, with chunks' sketches; an empty one has no tokens.
+
+    `files` tells whose chunk each is; without, each is a file of its own.
 
     The cosine of a vector with the signs of another is √(2/π) of the cosine with the other itself, for vectors whose
     dimensions are independent and normal (Goemans and Williamson 1995 for signs on both sides); it is scaled back, so
@@ -119,7 +128,10 @@ def match_sketches(query: QueryTokens, sketches: Sequence[bytes]) -> Matches:
         cosines = _cosines(query.vectors * np.float32(math.sqrt(math.pi / 2 / dimensions)), codes)
         best[filled] = np.maximum.reduceat(cosines, starts, axis=0)
     rarity, told = np.maximum(query.rarity, 1e-3), _told(best[filled])
-    return Matches(best @ _shares(rarity * told), best @ _shares(rarity**2 * told), tokens)
+    shares = _shares(rarity * told)
+    match = best @ shares
+    file_match = match if files is None else _of_files(match, best, shares, files)
+    return Matches(match, file_match, best @ _shares(rarity**2 * told), tokens)
 
 
 def _cosines(query: NDArray[np.float32], codes: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -142,6 +154,21 @@ def _cosines(query: NDArray[np.float32], codes: NDArray[np.uint8]) -> NDArray[np
         np.matmul(unpacked.reshape(-1, rows, dimensions), 2 * query.T, out=stacked)
     cosines: NDArray[np.float32] = product[: len(codes)] - query.sum(1)
     return cosines
+
+
+def _of_files(
+    match: NDArray[np.float32], best: NDArray[np.float32], shares: NDArray[np.float32], files: Sequence[Hashable]
+) -> NDArray[np.float32]:
+    """Give each file's match to the best of its chunks, by their matches and the cosines of their nearest tokens."""
+    places: dict[Hashable, int] = {}
+    place = np.array([places.setdefault(file, len(places)) for file in files], np.int64)
+    nearest = np.full((len(places), best.shape[1]), np.nan, np.float32)
+    np.fmax.at(nearest, place, best)
+    order = np.argsort(-match, kind="stable")  # what has no sketch comes last
+    _, firsts = np.unique(place[order], return_index=True)
+    file_match = match.copy()
+    file_match[order[firsts]] = nearest @ shares
+    return file_match
 
 
 def _told(best: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -55,7 +55,7 @@ class Observation:
             vector=None if self.vector is None else self.vector[kept],
             bm25=self.bm25[kept],
             coverage=self.coverage[kept],
-            matches=matches and Matches(matches.match[kept], matches.rare_match[kept], matches.tokens[kept]),
+            matches=matches and matches.where(kept),
         )
 
 

@@ -20,6 +20,7 @@ from memoryd.evaluation.ways import Way, ndcg_offline
 _TEXT = [step / 20 for step in range(21)]
 _SKETCH_TEXT = [step / 10 for step in range(0, 21, 2)]
 _PENALTY = [0.0, 0.01, 0.02, 0.03, 0.05, 0.08]
+_FILE = [0.0, 0.25, 0.5, 0.75]
 _FEWEST = 10
 
 
@@ -70,11 +71,12 @@ def tune(recorded: Sequence[Recorded], today: Weights) -> list[Choice]:
     if any(each.both.matches is not None for each in queries):
         best = replace(today, text=choices[0].chosen.text) if choices[0].gains else today
         grid = [
-            likely_match(queries, replace(best, length_penalty=penalty, sketch_text=sketch_text))
+            likely_match(queries, replace(best, length_penalty=penalty, sketch_text=sketch_text, file=file))
             for penalty in _PENALTY
             for sketch_text in _SKETCH_TEXT
+            for file in _FILE
         ]
-        choices.append(_choose(queries, Way.HYBRID_SKETCHES, ("sketch_text", "length_penalty"), today, grid))
+        choices.append(_choose(queries, Way.HYBRID_SKETCHES, ("sketch_text", "length_penalty", "file"), today, grid))
     return choices
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -133,7 +133,7 @@ def _of_the_first(matches: Matches, fused: NDArray[np.float64]) -> Matches:
     beyond = np.argsort(-fused, kind="stable")[SKETCH_DEPTH:]
     match, rare_match = matches.match.copy(), matches.rare_match.copy()
     match[beyond] = rare_match[beyond] = np.nan
-    return Matches(match, rare_match, matches.tokens)
+    return replace(matches, match=match, rare_match=rare_match)
 
 
 def _ranked(

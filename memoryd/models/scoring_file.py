@@ -29,7 +29,7 @@ class Fitted(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format: Literal[1] = 1
+    format: Literal[2] = 2
     model: str
     fingerprint: str
     fitted_on: tuple[str, ...]

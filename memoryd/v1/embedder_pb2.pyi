@@ -368,6 +368,7 @@ class Scoring(_message.Message):
         LENGTH_PENALTY_FIELD_NUMBER: _builtins.int
         MATCH_OFFSET_FIELD_NUMBER: _builtins.int
         MATCH_SLOPE_FIELD_NUMBER: _builtins.int
+        FILE_FIELD_NUMBER: _builtins.int
         text: _builtins.float
         """Share of the text score in the fused order, 0 to 1."""
         sketch_text: _builtins.float
@@ -378,6 +379,8 @@ class Scoring(_message.Message):
         """What a match is likely to be without a sketch, for a vector score of 0."""
         match_slope: _builtins.float
         """And how much more per vector score."""
+        file: _builtins.float
+        """Share of the whole file's match in that of its best chunk, 0 to 1."""
         def __init__(
             self,
             *,
@@ -386,10 +389,11 @@ class Scoring(_message.Message):
             length_penalty: _builtins.float = ...,
             match_offset: _builtins.float = ...,
             match_slope: _builtins.float = ...,
+            file: _builtins.float = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["length_penalty", b"length_penalty", "match_offset", b"match_offset", "match_slope", b"match_slope", "sketch_text", b"sketch_text", "text", b"text"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["file", b"file", "length_penalty", b"length_penalty", "match_offset", b"match_offset", "match_slope", b"match_slope", "sketch_text", b"sketch_text", "text", b"text"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -58,13 +58,13 @@ class Observer:
         model = await self._parts.embedder.info()
         weights = await word_weights(self._parts.embedder, words)
         candidates = await gather(scope, words, weights, visible, found, self._parts.vectors, stages)
+        paths = [candidate.chunk.key.path for candidate in candidates]
         matches = None
         if found.tokens is not None and len(found.tokens.vectors):
             names = [candidate.chunk.id for candidate in candidates]
             held = await self._parts.vectors.sketches(scope, names)
-            matches = match_sketches(found.tokens, [held.get(name, b"") for name in names])
+            matches = match_sketches(found.tokens, [held.get(name, b"") for name in names], paths)
         vector = np.array([vector_score(each.cosine or 0.0, model.unrelated, model.related) for each in candidates])
-        paths = [candidate.chunk.key.path for candidate in candidates]
         return Observation(
             documents=tuple(documents.get(path, f"?{path}") for path in paths),
             vector=None if found.vector is None else vector,

@@ -112,4 +112,5 @@ class Reranker:
 
 def _match(scored: Sequence[Scored], tokens: QueryTokens, found: Mapping[str, bytes], weights: Weights) -> Sketched:
     sketches = [found.get(item.candidate.chunk.id, b"") for item in scored]
-    return by_sketches(scored, match_sketches(tokens, sketches), weights)
+    paths = [item.candidate.chunk.key.path for item in scored]
+    return by_sketches(scored, match_sketches(tokens, sketches, paths), weights)

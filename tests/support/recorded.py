@@ -15,7 +15,8 @@ Rows = Sequence[Sequence[float]]
 def observed(documents: str, rows: Rows, *, sketches: bool = True, words: int = 5, rarity: float = 3.0) -> Observation:
     """Make an observation: a document a letter, and of each chunk vector, BM25, coverage, match and rare match."""
     vector, bm25, coverage, match, rare_match = np.array(rows, np.float64).reshape(-1, 5).T
-    matches = Matches(match.astype(np.float32), rare_match.astype(np.float32), np.full(len(match), 100))
+    match32 = match.astype(np.float32)
+    matches = Matches(match32, match32, rare_match.astype(np.float32), np.full(len(match), 100))
     return Observation(tuple(documents), vector, bm25, coverage, matches if sketches else None, words, rarity)
 
 

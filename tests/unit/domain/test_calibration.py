@@ -25,9 +25,10 @@ from memoryd.domain.sketches import Matches
 ALL = (HYBRID_SKETCHES, VECTOR_SKETCHES, HYBRID, VECTOR, TEXT)
 
 
-def matches(*match: float, tokens: int = 100) -> Matches:
+def matches(*match: float, of_file: float | None = None, tokens: int = 100) -> Matches:
     values = np.array(match, np.float32)
-    return Matches(values, values * np.float32(0.5), np.full(len(match), tokens))
+    of_files = values if of_file is None else np.full(len(match), of_file, np.float32)
+    return Matches(values, of_files, values * np.float32(0.5), np.full(len(match), tokens))
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,12 @@ def test_a_longer_chunk_is_expected_to_match_by_chance() -> None:
     short, long = (sketch_order(matches(0.5, tokens=n), np.zeros(1), None, 0.0)[0] for n in (100, 200))
     assert short == pytest.approx(0.5)
     assert long == pytest.approx(0.5 - 0.02 * np.log(2))
+
+
+def test_what_the_file_matches_counts_for_its_chunks() -> None:
+    in_file = sketch_order(matches(0.5, np.nan, of_file=0.7), np.zeros(2), None, 0.0)
+    weights = COMMITTED.weights
+    assert in_file == pytest.approx([0.5 + weights.file * 0.2, weights.match_offset])
 
 
 def test_text_counts_by_how_much_of_the_query_was_found() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,7 +29,7 @@ def evident(scored: list[Scored], rare_match: float | None = None) -> Evidence:
 
 def matches(*match: float) -> Matches:
     values = np.array(match, np.float32)
-    return Matches(values, values, np.full(len(match), 100))
+    return Matches(values, values, values, np.full(len(match), 100))
 
 
 def names(scored: list[Scored]) -> list[str]:
@@ -40,6 +42,18 @@ def test_the_match_orders() -> None:
     assert names(found.scored) == ["b", "a"]
     assert [item.rerank_score for item in found.scored] == pytest.approx([0.7, 0.2])
     assert found.rare_match == pytest.approx(0.7)
+
+
+def test_what_the_whole_file_matches_raises_its_best_chunk_and_is_told() -> None:
+    scored = fused(("a", 0.8, None, None), ("b", 0.8, None, None))
+    of_chunks = matches(0.5, 0.45)
+    found = by_sketches(scored, replace(of_chunks, file_match=np.array([0.5, 0.75], np.float32)))
+    assert names(found.scored) == ["b", "a"]
+    told = [item.changes[-1] for item in found.scored]
+    assert told[0].template.format(*told[0].values) == (
+        "token sketches: match 0.450 with 100 tokens, 0.750 with the rest of its file → order 0.555"
+    )
+    assert "file" not in told[1].template
 
 
 def test_words_that_were_found_count_beside_it() -> None:

@@ -92,6 +92,21 @@ def test_an_empty_sketch_matches_nothing_and_changes_no_other() -> None:
     assert match_sketches(asked, []).match.shape == (0,)
 
 
+def test_the_best_chunk_of_a_file_matches_what_all_of_it_does() -> None:
+    asked = vectors(0, 2)
+    first, second, both = (make_sketch(rows, MEAN) for rows in (asked[:1], asked[1:], asked))
+    chunks, files = [second, both, b"", first, b""], ["a", "b", "a", "a", "c"]
+    tokens = query(asked, 9.0, 5.0)
+    found, alone = match_sketches(tokens, chunks, files), match_sketches(tokens, chunks)
+    assert found.match == pytest.approx(alone.match, nan_ok=True)
+    assert alone.file_match == pytest.approx(alone.match, nan_ok=True)
+    assert found.match[3] > found.match[0]
+    assert found.file_match[3] == pytest.approx(found.match[1])
+    assert found.file_match[[0, 1]] == pytest.approx(found.match[[0, 1]])
+    assert np.isnan(found.file_match).tolist() == [False, False, True, False, True]
+    assert match_sketches(tokens, [], []).file_match.shape == (0,)
+
+
 @pytest.mark.parametrize("tokens", [1, 50, 5_000], ids=["one", "some", "many blocks"])
 def test_any_number_of_tokens_and_dimensions(tokens: int) -> None:
     asked, chunk = vectors(0, 9, 20), vectors(1, tokens, 20)

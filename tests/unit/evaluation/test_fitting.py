@@ -141,7 +141,7 @@ def test_weights_follow_what_ranks_well_and_are_measured_on_other_queries() -> N
     assert fused.gains
     assert all(fused.held_out[name] > fused.before[name] for name in fused.before)
     assert len(fused.folds) == 5
-    assert sketches.names == ("sketch_text", "length_penalty")
+    assert sketches.names == ("sketch_text", "length_penalty", "file")
     assert chosen([fused, sketches], replace(TODAY, text=0.0)).text == fused.chosen.text
 
 

@@ -12,7 +12,7 @@ from memoryd.wire.scoring import scoring_from, scoring_to
 
 # No two values are the same.
 OTHERS = Scoring(
-    Weights(0.11, 0.12, 0.13, 0.14, 0.15),
+    Weights(0.11, 0.12, 0.13, 0.14, 0.15, 0.16),
     *(Calibration(n + 0.1, n + 0.2, -n - 0.3, n + 0.4, n + 0.5, n + 0.6) for n in range(1, 6)),
 )
 
@@ -29,6 +29,6 @@ def test_what_gives_no_falling_score_is_refused() -> None:
     for wrong in ({"order": 0.0}, {"unfound": 0.1}, {"intercept": float("nan")}, {"distance": -1.0}):
         with pytest.raises(ValueError, match="order above 0"):
             replace(COMMITTED.text, **wrong)
-    for wrong in ({"text": 1.1}, {"sketch_text": -1.0}, {"match_slope": float("inf")}):
+    for wrong in ({"text": 1.1}, {"file": -0.1}, {"sketch_text": -1.0}, {"match_slope": float("inf")}):
         with pytest.raises(ValueError, match="finite"):
             replace(COMMITTED.weights, **wrong)
