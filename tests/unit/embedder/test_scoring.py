@@ -45,7 +45,7 @@ def test_the_file_comes_back_as_it_was(tmp_path: Path) -> None:
     ("change", "what"),
     [
         ({"text": {"order": -1.0, "intercept": 0.0, "unfound": 0.0}}, "text: Value error, weights must be finite"),
-        ({"format": 2}, "format: Input should be 1"),
+        ({"format": 1}, "format: Input should be 2"),
         ({"other": 1}, "other: Extra inputs are not permitted"),
         ({"weights": {"text": "much"}}, "weights.text: Input should be a valid number"),
     ],
