@@ -132,6 +132,8 @@ class Watcher:
                         if paths:
                             loop.call_soon_threadsafe(self._on_change, folder.scope, paths)
                 many = isinstance(changes, set) and len(changes) >= _MANY
+                if many:  # what was dropped may have been of a file, whatever was told is of
+                    loop.call_soon_threadsafe(self._on_armed)
                 if many or time.monotonic() >= look:
                     look = time.monotonic() + settings.coverage_seconds
                     if self._is_incomplete(real.values()):

@@ -121,11 +121,14 @@ class Worker:
 
     async def run(self) -> None:
         """Reconcile until cancelled. No error ends it: it tries again, later and later."""
-        failures = 0
+        failures, due = 0, self._next_full()
         while True:
             try:
-                told = await self._wait()
-                await self.reconcile(full=not told, live=told)
+                told = await self._wait(due)
+                full = not told or time.monotonic() >= due  # the latter where changes never cease
+                if full:
+                    due = self._next_full()
+                await self.reconcile(full=full, live=told)
                 failures = 0
             except RootMissingError:
                 failures = 0  # the watcher tells when it is back
@@ -137,10 +140,14 @@ class Worker:
                 longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures - 1, 10))
                 await asyncio.sleep(longest * random.uniform(0.5, 1))  # noqa: S311  (jitter)
 
-    async def _wait(self) -> bool:
-        """Wait for changes, or for the interval to pass; tells whether there are changes."""
+    def _next_full(self) -> float:
+        """Say when every file is to be read again, by the monotonic clock."""
+        return time.monotonic() + self._interval * random.uniform(0.9, 1.1)  # noqa: S311  (jitter)
+
+    async def _wait(self, due: float) -> bool:
+        """Wait for changes, or for the next full reconcile to be due; tells whether there are changes."""
         try:
-            async with asyncio.timeout(self._interval * random.uniform(0.9, 1.1)):  # noqa: S311  (jitter)
+            async with asyncio.timeout(max(due - time.monotonic(), 0)):
                 await self._changed.wait()
         except TimeoutError:
             return False

@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.adapters.embedded.filelog import SqliteFileLog
-from memoryd.domain.files import FileState, Problem, Revision
+from memoryd.domain.files import FileKey, FileState, Problem, Revision
 from memoryd.domain.names import Scope
 from memoryd.errors import DeadlineExceededError, NotFoundError, UnavailableError
 from memoryd.folder.root import RootMissingError
@@ -208,6 +209,34 @@ async def test_the_interval_finds_what_no_event_told(folder: Folder) -> None:
     [logged] = [file async for file in folder.log.scan(SCOPE)]
     await folder.log.put(FileState.deletion(logged.state.key, 0.0), expected=logged.revision, live=False)
     await folder.shows({"a.md": "text\n"})
+    await service.close()
+
+
+@pytest.mark.parametrize("polling", [False, True], ids=["events", "polling"])
+async def test_the_interval_comes_although_changes_never_cease(folder: Folder, polling: bool) -> None:
+    file = folder.write("a.md", "first\n")
+    before = file.stat()
+    settings = {"reconcile_seconds": 0.5, "polling": polling, "poll_ms": 50}
+    service = WorkspaceService({SCOPE: folder.root}, folder.log, SETTINGS.model_copy(update=settings))
+    await service.start()
+
+    async def edit() -> None:
+        for number in itertools.count():
+            folder.write("busy.md", f"{number}\n")
+            await asyncio.sleep(0.05)
+
+    editing = asyncio.create_task(edit())
+    # Another log lost the file: nothing in the folder tells of that.
+    logged = await folder.log.get(FileKey(SCOPE, "a.md"))
+    assert logged is not None
+    await folder.log.put(FileState.deletion(logged.state.key, 0.0), expected=logged.revision, live=False)
+    assert file.stat().st_mtime_ns == before.st_mtime_ns
+
+    async def text() -> str | None:
+        return (await folder.live()).get("a.md")
+
+    await eventually(text, "first\n")
+    editing.cancel()
     await service.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Self
@@ -77,6 +78,24 @@ async def test_folders_that_are_not_watched_have_the_watch_begin_anew(
     folder.write("deep/er/a.md", "seen\n")
     await folder.shows({"deep/er/a.md": "seen\n"})
     await service.close()
+
+
+async def test_after_very_many_changes_the_whole_folder_is_looked_through(folder: Folder, tmp_path: Path) -> None:
+    """Some may have been dropped, and those that were told may all be of hidden files."""
+    for number in range(3_000):
+        folder.write(f".git/{number}")
+    told: list[frozenset[str]] = []
+    settings = SETTINGS.model_copy(update={"debounce_ms": 1_000, "max_debounce_ms": 5_000})
+    watch = watcher.Watcher([watcher.WatchedFolder(SCOPE, folder.root)], settings, lambda _, paths: told.append(paths))
+    await watch.start()
+    (folder.root / ".git").rename(tmp_path / "away")
+    shutil.copytree(tmp_path / "away", folder.root / ".git")
+
+    async def all_of_it() -> bool:
+        return frozenset() in told
+
+    await eventually(all_of_it, True)
+    await watch.close()
 
 
 async def test_a_watch_that_fails_is_tried_again_and_nothing_is_missed(
