@@ -108,21 +108,33 @@ def calibrated(
     return by_score(result) if risen else result
 
 
-def by_cross_encoder(scored: Sequence[Scored], scores: Mapping[str, float]) -> list[Scored]:
-    """Blend a cross-encoder's scores, by chunk id, into those of the candidates that it saw; the others stay behind."""
+def by_cross_encoder(scored: Sequence[Scored], scores: Mapping[str, float], min_score: float) -> list[Scored]:
+    """Blend a cross-encoder's scores, by chunk id, into those of the candidates that it saw; the others stay behind.
+
+    A chunk that contains the whole query keeps at least `min_score` if it had it: a small model does not know every
+    identifier.
+    """
     blended, others = [], []
     for item in scored:
         score = scores.get(item.candidate.chunk.id)
         if score is None:
             others.append(item)
             continue
-        value = (1 - CROSS_ENCODER_WEIGHT) * item.score + CROSS_ENCODER_WEIGHT * score
+        value = max((1 - CROSS_ENCODER_WEIGHT) * item.score + CROSS_ENCODER_WEIGHT * score, _floor(item, min_score))
         change = Change("cross-encoder: {:.3f}, blended by {:g} → {:.3f}", (score, CROSS_ENCODER_WEIGHT, value))
         blended.append(item.with_score(value, change, rerank_score=score))
     lowest = min((item.score for item in blended), default=1.0)
     change = Change("behind what the cross-encoder saw")
     behind = [item if item.score < lowest else item.with_score(lowest, change) for item in others]
+    kept = [item for item, now in zip(others, behind, strict=True) if now.score < _floor(item, min_score)]
+    if kept:
+        names = {item.candidate.chunk.id for item in kept}
+        return by_score([*blended, *kept, *(item for item in behind if item.candidate.chunk.id not in names)])
     return [*by_score(blended), *behind]
+
+
+def _floor(item: Scored, min_score: float) -> float:
+    return min(item.score, min_score) if (item.candidate.coverage or 0.0) >= 1.0 else 0.0
 
 
 def _found(evidence: Evidence, *, text: bool, subject: bool) -> str:

@@ -89,11 +89,12 @@ class EmbedderService(Streaming):
         self._tokenising = {lane: ThreadPoolExecutor(1, thread_name_prefix=f"tokenise-{lane}") for lane in Lane}
 
     async def start(self) -> None:
-        """Start the threads and embed a first text in each lane. Raises ModelError, UnavailableError."""
+        """Start the threads, and embed, and rerank, a first text in each lane. Raises ModelError, UnavailableError."""
         for workers in self._workers:
             workers.start()
         if self._rerank is not None:
             self._rerank.start()
+            await self.rerank(_WARM_UP, [_WARM_UP], timeout=self._settings.warm_up_timeout)
         for lane in Lane:
             await self.embed([_WARM_UP], kind=TextKind.PASSAGE, lane=lane, timeout=self._settings.warm_up_timeout)
 

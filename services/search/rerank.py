@@ -92,7 +92,8 @@ class Reranker:
                 detail = f"the cross-encoder scored {seen} of {len(scores)} candidates in time"
                 stages.note(Stage.RERANK, SHORT_OF_TIME, detail, "the order before it for the others")
             names = [item.candidate.chunk.id for item in chosen]
-            return by_cross_encoder(scored, dict(zip(names[:seen], scores, strict=False))) if seen else scored
+            of_chunks = dict(zip(names[:seen], scores, strict=False))
+            return by_cross_encoder(scored, of_chunks, query.min_score) if seen else scored
 
         share = self._settings.rerank_share
         if query.rerank is Rerank.AUTO:

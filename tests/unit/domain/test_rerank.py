@@ -101,14 +101,25 @@ def test_a_cross_encoder_refines_what_it_saw() -> None:
     legs = fused(("a", 0.9, None, None), ("b", 0.85, None, None), ("c", 0.8, None, None))
     scored = calibrated(legs, evident(legs))
     before = {item.candidate.chunk.id: item.score for item in scored}
-    blended = by_cross_encoder(scored, {"a": 0.0, "b": 1.0})
+    blended = by_cross_encoder(scored, {"a": 0.0, "b": 1.0}, 0.35)
     assert names(blended) == ["b", "a", "c"]
     assert [item.score for item in blended[:2]] == pytest.approx([0.6 * before["b"] + 0.4, 0.6 * before["a"]])
     assert blended[2].score == pytest.approx(min(before["c"], 0.6 * before["a"]))
     assert [item.rerank_score for item in blended] == [1.0, 0.0, None]
 
 
+@pytest.mark.parametrize("seen", [{"exact": 0.0, "other": 0.0}, {"other": 0.0}], ids=["seen", "not seen"])
+def test_a_cross_encoder_that_does_not_know_an_identifier_does_not_hide_it(seen: dict[str, float]) -> None:
+    legs = fused(("exact", 0.7, 9.0, 1.0), ("other", 0.7, 0.1, 0.5))
+    scored = calibrated(legs, Evidence(1, 7.0, 1.0, 0.0))
+    assert names(scored) == ["exact", "other"]
+    blended = by_cross_encoder(scored, seen, 0.35)
+    assert [(item.candidate.chunk.id, item.score >= 0.35) for item in blended] == [("exact", True), ("other", False)]
+    lower = by_cross_encoder(scored, {"exact": 0.0}, 0.1)[0].score
+    assert lower == pytest.approx(0.6 * 0.35)
+
+
 def test_nothing_to_rerank() -> None:
     assert by_sketches([], matches()).scored == []
     assert calibrated([], evident([])) == []
-    assert by_cross_encoder([], {}) == []
+    assert by_cross_encoder([], {}, 0.35) == []
