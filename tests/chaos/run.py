@@ -152,15 +152,17 @@ async def _rest(engines: Parts, client: MemorydClient, folder: Path, stream: Str
     """Wait until nothing differs, or for so long that something never will."""
     end = time.monotonic() + _SETTLED_WITHIN
     scope = next(scope for scope in await engines.manifest.scopes() if scope.tenant.startswith(_SCOPE.tenant))
-    counts = Counts(lost=1)
+    counts, pending = Counts(lost=1), 0
     while time.monotonic() < end:
         with suppress(MemorydError):
             (status,) = (await client.status()).workspaces
-            counts = await compare(engines, scope, folder, _CHUNK_TOKENS)
-            if not status.pending and not counts.total:
+            counts, pending = await compare(engines, scope, folder, _CHUNK_TOKENS), status.pending
+            if not pending and not counts.total:
                 assert not torn(await client.search(COMMON, min_score=0.0, max_results=50), stream.versions)
-                break
+                return counts
         await asyncio.sleep(1.0)
+    if not counts.total:
+        raise TimeoutError(f"{pending} changes are still pending {_SETTLED_WITHIN:g} s after the last one")
     return counts
 
 
