@@ -26,7 +26,9 @@ def main() -> None:
     parser.add_argument("--callers", type=int, default=50, help="load: callers at once")
     parser.add_argument("--seconds", type=float, default=60.0, help="load: how long")
     parser.add_argument("--corpus", type=Path, help="index this folder of Markdown instead of a made-up one")
-    parser.add_argument("--saves", type=int, default=40, help="distributed, busy: files that are saved and waited for")
+    parser.add_argument(
+        "--saves", type=int, default=40, help="search, distributed, busy: files that are saved and waited for"
+    )
     parser.add_argument("--embed", action="store_true", help="distributed, imports: embed all, with the model")
     parser.add_argument(
         "--sizes", type=int, nargs="+", default=[10_000, 50_000, 200_000], help="growth: chunks in the index"
@@ -39,7 +41,7 @@ def main() -> None:
     configure(LogSettings(level="warning"))
     figures = []
     if "search" in arguments.parts:
-        figures += asyncio.run(search.run(arguments.chunks, arguments.rounds))
+        figures += asyncio.run(search.run(arguments.chunks, arguments.rounds, arguments.saves))
     if "indexing" in arguments.parts:
         figures += asyncio.run(indexing.run(arguments.sections, arguments.corpus))
     if "growth" in arguments.parts:

@@ -6,8 +6,8 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+from bench import saves
 from bench.corpus import write_corpus
-from bench.distributed import saves
 from bench.distributed.deployment import six_processes
 from bench.figures import Figure
 from bench.search import serving

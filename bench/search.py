@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import saves
 from bench.corpus import EXAMPLE, write_corpus
 from bench.figures import Figure, percentile
 from memoryd.client import MemorydClient
@@ -45,14 +46,15 @@ class Measured:
         return statistics.median(self.fused) - statistics.median(self.alone)
 
 
-async def run(chunks: int, rounds: int) -> list[Figure]:
-    """Measure `rounds` different queries on an index of about `chunks` chunks."""
+async def run(chunks: int, rounds: int, saved: int) -> list[Figure]:
+    """Measure `rounds` different queries on an index of about `chunks` chunks, then save `saved` files."""
     with tempfile.TemporaryDirectory() as temporary:
         folder, data = Path(temporary, "notes"), Path(temporary, "data")
         write_corpus(folder, chunks)
         async with serving(folder, data) as (client, _):
             held = (await client.status()).workspaces[0].chunks
             measured = await measure(client, rounds)
+            written = await saves.measure(client, folder, saved)
     p50, base = statistics.median(measured.searches), statistics.median(measured.alone)
     fused = statistics.median(measured.fused)
     return [
@@ -63,6 +65,7 @@ async def run(chunks: int, rounds: int) -> list[Figure]:
         Figure("search over gRPC without rerank, p50", fused, "ms", "search over gRPC, p50", fused / p50),
         Figure("search beyond the embedding, p50", p50 - base, "ms"),
         *(Figure(f"stage {stage}, p50", statistics.median(values), "ms") for stage, values in measured.stages.items()),
+        *written,
     ]
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import typer
 
 from bench.distributed.deployment import six_processes
-from memoryd.cli.evaluate import Compare, Concurrency, Folders, Gate, Modes, Save
+from memoryd.cli.evaluate import Compare, Concurrency, Folders, Gate, Modes, Reranked, Save
 from memoryd.cli.evaluation import Plan, finish
 from memoryd.cli.output import Json, err
 from memoryd.cli.progress import bar
 from memoryd.client import MemorydClient
 from memoryd.domain.names import Scope
-from memoryd.domain.queries import Mode
+from memoryd.domain.queries import Mode, Rerank
 from memoryd.evaluation.evaluate import Reports, evaluate
 from memoryd.evaluation.known_items import load_or_make
 from memoryd.evaluation.sets import RetrievalSet, workspace_name, write
@@ -29,6 +29,7 @@ def main(
     *,
     mode: Modes = None,
     concurrency: Concurrency = 1,
+    rerank: Reranked = Rerank.AUTO,
     save: Save = None,
     compare: Compare = None,
     gate: Gate = None,
@@ -38,11 +39,11 @@ def main(
     configure(LogSettings(level="warning"))
     modes = mode or [Mode.TEXT, Mode.VECTOR, Mode.HYBRID]
     plan = Plan.of(save=save, compare=compare, gate=gate, as_json=as_json)
-    reports = asyncio.run(_run([load_or_make(folder) for folder in folders], modes, concurrency))
+    reports = asyncio.run(_run([load_or_make(folder) for folder in folders], modes, concurrency, rerank))
     raise typer.Exit(finish(reports, plan))
 
 
-async def _run(sets: list[RetrievalSet], modes: list[Mode], concurrency: int) -> Reports:
+async def _run(sets: list[RetrievalSet], modes: list[Mode], concurrency: int, rerank: Rerank) -> Reports:
     with tempfile.TemporaryDirectory(prefix="memoryd-eval-") as temporary, bar(err) as progress:
         root = Path(temporary)
         async with six_processes(root) as six:
@@ -55,7 +56,7 @@ async def _run(sets: list[RetrievalSet], modes: list[Mode], concurrency: int) ->
                 async with six.workspaces({Scope(tenant, group): place / group for group in data.groups}) as running:
                     yield running.client
 
-            return await evaluate(sets, serving, modes, progress, concurrency=concurrency)
+            return await evaluate(sets, serving, modes, progress, concurrency=concurrency, rerank=rerank)
 
 
 if __name__ == "__main__":

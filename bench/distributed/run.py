@@ -6,8 +6,9 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+from bench import saves
 from bench.corpus import write_corpus
-from bench.distributed import hops, processes, saves
+from bench.distributed import hops, processes
 from bench.distributed.deployment import six_processes
 from bench.figures import Figure
 from memoryd.domain.names import Scope

@@ -85,7 +85,7 @@ def _sentence_transformers(texts: list[str]) -> Callable[[], None] | None:
     try:
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415  (an extra)
     except ImportError:
-        print("sentence-transformers is left out: it is not installed (TORCH=1 make setup)", file=sys.stderr)
+        print("sentence-transformers is left out: it is not installed (TORCH=1 make setup-dev)", file=sys.stderr)
         return None
     model = SentenceTransformer(str(default_folder(E5_SMALL, Variant.TORCH)), device="cpu")
     model.encode(texts[:8], show_progress_bar=False)
