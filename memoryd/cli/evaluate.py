@@ -16,7 +16,7 @@ from memoryd.cli.evaluation import Plan, finish
 from memoryd.cli.output import Json, Server, err, print_json
 from memoryd.cli.progress import bar
 from memoryd.client import MemorydClient, connect
-from memoryd.domain.queries import Mode
+from memoryd.domain.queries import Mode, Rerank
 from memoryd.errors import InvalidInputError
 from memoryd.evaluation.evaluate import evaluate as run
 from memoryd.evaluation.known_items import load_or_make
@@ -32,6 +32,9 @@ Folders = Annotated[
 Modes = Annotated[list[Mode] | None, typer.Option("--mode", help="text, vector or hybrid; repeatable; default: all.")]
 Concurrency = Annotated[
     int, typer.Option(min=1, max=64, help="Queries in flight at once; latencies are an idle server's with 1 only.")
+]
+Reranked = Annotated[
+    Rerank, typer.Option("--rerank", help="Whether the fused order is refined: off measures the legs and their fusion.")
 ]
 Save = Annotated[Path | None, typer.Option(help="Write each query's nDCG@10 here, for later comparisons.")]
 Compare = Annotated[Path | None, typer.Option(help="Compare with a saved run, query by query.")]
@@ -58,6 +61,7 @@ def evaluate(  # noqa: PLR0913  (one parameter an option)
         Path | None, typer.Option(help="Keep the index here, and use it again: only what changed is indexed anew.")
     ] = None,
     concurrency: Concurrency = 1,
+    rerank: Reranked = Rerank.AUTO,
     save: Save = None,
     compare: Compare = None,
     gate: Gate = None,
@@ -95,7 +99,9 @@ def evaluate(  # noqa: PLR0913  (one parameter an option)
         def serving(data: RetrievalSet) -> AbstractAsyncContextManager[MemorydClient]:
             return _connected(server) if server else _standalone(data, (keep or Path(temporary)).resolve())
 
-        reports = asyncio.run(run(sets, serving, modes, progress, workspace=workspace, concurrency=concurrency))
+        reports = asyncio.run(
+            run(sets, serving, modes, progress, workspace=workspace, concurrency=concurrency, rerank=rerank)
+        )
     raise typer.Exit(finish(reports, plan))
 
 

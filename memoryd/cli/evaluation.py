@@ -119,7 +119,9 @@ def _print(
 
 
 def _ranking(name: str, reports: Mapping[Mode, ModeReport]) -> Table:
-    table = _table(name, "mode", "recall@5", "ndcg@10", "95 %", "mrr@10", "n", "lines", "kept", "degraded")
+    table = _table(
+        name, "mode", "recall@5", "ndcg@10", "95 %", "mrr@10", "n", "lines", "of found", "shown", "kept", "degraded"
+    )
     for mode, report in reports.items():
         recall, ndcg, mrr = report.means.values()
         table.add_row(
@@ -130,6 +132,8 @@ def _ranking(name: str, reports: Mapping[Mode, ModeReport]) -> Table:
             _f(mrr.value),
             str(len(report.values[NDCG])),
             _f(report.line_hits),
+            _f(report.found_lines),
+            _f(report.shown_lines),
             _f(report.kept),
             str(report.degraded),
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from functools import partial
 
 import structlog
 
 from memoryd.client import MemorydClient
-from memoryd.domain.queries import Mode
+from memoryd.domain.queries import Mode, Rerank
 from memoryd.evaluation import probes
 from memoryd.evaluation.product import ServedProduct
 from memoryd.evaluation.report import ModeReport, report
@@ -31,12 +32,13 @@ async def evaluate(
     *,
     workspace: str = "",
     concurrency: int = 1,
+    rerank: Rerank = Rerank.AUTO,
 ) -> Reports:
     """Run every query of every set in each mode, and queries without an answer; reports by set and mode."""
     reports = {}
     for data in sets:
         async with serving(data) as client:
-            product = await ServedProduct.find(client, data, workspace)
+            product = replace(await ServedProduct.find(client, data, workspace), rerank=rerank)
             for status in await product.indexed(data, progress):
                 for file in status.quarantined:  # it counts as never found
                     _log.warning("document set aside", set=data.name, path=file.path, reason=file.reason)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from memoryd.client import MemorydClient, WorkspaceStatus
-from memoryd.domain.queries import MAX_QUERY, MAX_RESULTS, Mode
+from memoryd.domain.queries import MAX_QUERY, MAX_RESULTS, Mode, Rerank
 from memoryd.errors import InvalidInputError, UnavailableError
 from memoryd.evaluation.run import Answer
 from memoryd.evaluation.sets import RetrievalSet
@@ -34,10 +34,12 @@ class ServedProduct:
     Attributes:
         client: of a key that covers the workspaces.
         workspaces: the name of each group's workspace there.
+        rerank: whether the fused order is refined.
     """
 
     client: MemorydClient
     workspaces: Mapping[str, str]
+    rerank: Rerank = Rerank.AUTO
 
     @classmethod
     async def find(cls, client: MemorydClient, data: RetrievalSet, workspace: str = "") -> Self:
@@ -84,6 +86,7 @@ class ServedProduct:
             mode=mode,
             max_results=MAX_RESULTS if everything else None,
             min_score=0.0 if everything else None,
+            rerank=self.rerank,
         )
         milliseconds = (time.perf_counter() - began) * 1000
         whole = not reply.stale and all(entry.reason in _EXPECTED for entry in reply.degraded)

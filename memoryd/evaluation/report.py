@@ -43,6 +43,8 @@ class ModeReport:
         values: of each answerable query, from which the means are.
         means: by metric.
         line_hits: share of the queries with spans for which one of the first 5 results overlaps one; None without.
+        found_lines: the same of those for which one of these results is of a span's file; None without.
+        shown_lines: share of the latter for which such a result's snippet shows a line of the span; None without.
         kept: share of the queries whose right document is returned at the server's defaults.
         abstention: whether nothing is returned where there is nothing.
         latency: of calls at the server's defaults.
@@ -52,6 +54,8 @@ class ModeReport:
     values: Values
     means: Mapping[str, Mean]
     line_hits: float | None
+    found_lines: float | None
+    shown_lines: float | None
     kept: float
     abstention: Abstention
     latency: Latency
@@ -64,6 +68,8 @@ class ModeReport:
             "n": len(self.values[NDCG]),
             "intervals": {name: [mean.low, mean.high] for name, mean in self.means.items()},
             "line_hits@5": self.line_hits,
+            "line_hits_of_found@5": self.found_lines,
+            "line_hits_shown_of_found@5": self.shown_lines,
             "kept_at_default_min_score": self.kept,
             "abstention": self.abstention.as_json(),
             "latency_ms": self.latency.as_json(),
@@ -94,12 +100,15 @@ def report(
         NDCG: {outcome.query.id: ndcg(outcome.documents, relevant, 10) for outcome, relevant in judged},
         MRR: {outcome.query.id: reciprocal_rank(outcome.documents, relevant, 10) for outcome, relevant in judged},
     }
-    line_hits = [outcome.line_hit for outcome, _ in judged if outcome.line_hit is not None]
+    lines = [outcome.lines for outcome, _ in judged if outcome.lines]
+    found = [each for each in lines if each.file]
     unanswerable = [outcome for outcome in outcomes if not outcome.query.answerable]
     return ModeReport(
         values=values,
         means={name: Mean.of(list(of_query.values())) for name, of_query in values.items()},
-        line_hits=fmean(line_hits) if line_hits else None,
+        line_hits=fmean(each.hit for each in lines) if lines else None,
+        found_lines=fmean(each.hit for each in found) if found else None,
+        shown_lines=fmean(each.shown for each in found) if found else None,
         kept=fmean(outcome.kept for outcome, _ in judged),
         abstention=Abstention.of(
             [outcome for outcome, _ in judged],

@@ -43,13 +43,22 @@ class Product(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """Whether one of the first 5 results is of a span's file, overlaps the span, and shows a line of it as snippet."""
+
+    file: bool
+    hit: bool
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What one query gave in one mode.
 
     Attributes:
         query: the query.
         documents: distinct document ids, best first, of 50 results without a score limit.
-        line_hit: whether one of the first 5 results overlaps a span; None for a query without spans.
+        lines: of a query with spans, what the first 5 results are of it; None for a query without.
         answered: whether anything was returned at the default score limit.
         kept: whether a relevant document was among these.
         top: score of the best result without a limit; 0 without results.
@@ -60,7 +69,7 @@ class Outcome:
 
     query: Query
     documents: tuple[str, ...]
-    line_hit: bool | None
+    lines: Lines | None
     answered: bool
     kept: bool
     top: float
@@ -138,17 +147,10 @@ class _Judge:
         relevant = self._data.relevant.get(query.id, frozenset())
         spans = self._data.spans.get(query.id, ())
         results = self._judged(query, everything)
-        line_hit = any(
-            document.id == span_document
-            and result.start_line <= last + document.shift
-            and first + document.shift <= result.end_line
-            for document, result in results[:_LINE_HITS]
-            for span_document, first, last in spans
-        )
         return Outcome(
             query=query,
             documents=tuple(dict.fromkeys(document.id for document, _ in results)),
-            line_hit=line_hit if spans else None,
+            lines=_lines(results[:_LINE_HITS], spans) if spans else None,
             answered=bool(shown.results),
             kept=any(document.id in relevant for document, _ in self._judged(query, shown)),
             top=everything.results[0].score if everything.results else 0.0,
@@ -171,3 +173,22 @@ class _Judge:
             for result in answer.results
         ]
         return [(document, result) for document, result in found if document.id not in ignored]
+
+
+def _lines(results: Sequence[tuple[Document, SearchResult]], spans: Sequence[tuple[str, int, int]]) -> Lines:
+    files = {document for document, _, _ in spans}
+    hits = [
+        (result, document.text.split("\n")[max(first + document.shift, result.start_line) - 1 : last + document.shift])
+        for document, result in results
+        for of, first, last in spans
+        if document.id == of
+        and result.start_line <= last + document.shift
+        and first + document.shift <= result.end_line
+    ]
+    # A snippet's lines are the file's, or slices of them.
+    shown = any(
+        (part := shown.strip()) and any(part in line for line in lines)
+        for result, lines in hits
+        for shown in result.snippet.split("\n")
+    )
+    return Lines(any(document.id in files for document, _ in results), bool(hits), shown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -15,11 +15,11 @@ from memoryd.evaluation.report import ModeReport, report
 from memoryd.evaluation.run import Answer, Outcome, run_set
 from memoryd.evaluation.sets import Document, Query, RetrievalSet
 
-Hit = tuple[str, int, int, float]
+Hit = tuple[str, int, int, float] | tuple[str, int, int, float, str]
 
 
-def result(path: str, first: int, last: int, score: float) -> SearchResult:
-    return SearchResult(path, first, last, score, None, None, None, "", "memory", "", "", "", "", ())
+def result(path: str, first: int, last: int, score: float, snippet: str = "") -> SearchResult:
+    return SearchResult(path, first, last, score, None, None, None, snippet, "memory", "", "", "", "", ())
 
 
 @dataclass
@@ -58,6 +58,27 @@ async def test_a_document_ranks_by_its_best_chunk_and_lines_count_below_the_titl
     assert right.line_hits == 1.0
     beside = await reported({"one": [("a.md", 1, 4, 0.9)], "two": []})
     assert (beside.values["recall@5"]["one"], beside.line_hits) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("hits", "found", "shown"),
+    [
+        ([("a.md", 5, 6, 0.9, "the berth\nis nine")], 1.0, 1.0),
+        ([("a.md", 1, 8, 0.9, "# Title\n\n berth is")], 1.0, 0.0),
+        ([("a.md", 6, 9, 0.9, "the berth"), ("a.md", 1, 5, 0.8, "is nin")], 1.0, 1.0),
+        ([("a.md", 1, 4, 0.9, "the berth")], 0.0, 0.0),
+        ([("b.md", 1, 9, 0.9, "the berth")], None, None),
+    ],
+    ids=["shown", "not shown", "a slice", "other lines", "another file"],
+)
+async def test_of_a_file_that_is_found_the_answer_is_looked_for_in_lines_and_snippets(
+    hits: list[Hit], found: float | None, shown: float | None
+) -> None:
+    data = made()
+    text = "# Title\n\nof 1\nof 2\nis nine\nthe berth\nof 5\n"
+    documents = (replace(data.documents[0], text=text), *data.documents[1:])
+    figures = await reported({"one": hits}, replace(data, documents=documents))
+    assert (figures.found_lines, figures.shown_lines) == (found, shown)
 
 
 async def test_a_file_that_the_set_does_not_know_is_a_wrong_answer() -> None:
