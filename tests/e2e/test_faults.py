@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -26,7 +26,8 @@ from tests.servers.qdrant import qdrant_url
 
 _EVERY = 0.1  # seconds: 10 searches a second
 _DEADLINE = 4.0  # less than what is slow takes
-_LOAD_SECONDS = 1.0
+_CALLS = 20
+_IN_FLIGHT = 3  # calls, at most, that have no answer yet when the next begins
 
 
 class World:
@@ -67,10 +68,17 @@ async def running(world: World, tmp_path: Path, folder: Path) -> AsyncIterator[D
         yield deployment
 
 
-async def load(client: MemorydClient, numbers: Iterator[int], chat: str = "direct") -> list[SearchReply]:
-    """Search ten times a second, each time for something else; every call answers, or this raises."""
+async def load(
+    client: MemorydClient, numbers: Iterator[int], chat: str = "direct", halfway: Callable[[], None] = lambda: None
+) -> list[SearchReply]:
+    """Search ten times a second, each time for something else; every call answers, or this raises.
+
+    `halfway` is called between two searches; a call that waits for its answer meanwhile has one either way.
+    """
     calls = []
-    for _ in range(int(_LOAD_SECONDS / _EVERY)):
+    for number in range(_CALLS):
+        if number == _CALLS // 2:
+            halfway()
         calls.append(asyncio.create_task(client.search(f"ferry Halcyon {next(numbers)}", chat=chat)))
         await asyncio.sleep(_EVERY)
     return await asyncio.gather(*calls)
@@ -100,12 +108,14 @@ async def test_every_search_answers_in_time_and_says_what_is_missing(
     key = await running.keys.create(ROD.tenant, frozenset({ROD.workspace}))
     async with MemorydClient(running.address, key, timeout=_DEADLINE) as client:
         await whole(client, numbers)
-        world.ways[name].become(way)
+        way_there = world.ways[name]
         try:
-            replies = await load(client, numbers)
+            replies = await load(client, numbers, halfway=lambda: way_there.become(way))
+            before, replies = replies[: _CALLS // 2 - _IN_FLIGHT], replies[_CALLS // 2 :]
             shown = await load(client, numbers, chat="group") if name == "nats" else []
         finally:
-            world.ways[name].become(Way.CLEAR)
+            way_there.become(Way.CLEAR)
+        assert not any(reply.degraded or reply.stale for reply in before)
         for reply in replies:
             assert [result.path for result in reply.results] == ["ferry.md"]
             assert {entry.stage for entry in reply.degraded} == {stage}, reply.degraded
