@@ -120,6 +120,24 @@ async def test_batches_keep_to_the_budget_with_little_padding(
     assert max(padded) <= 256
     assert tokens / sum(padded) > 0.9
 
+    batches = [engine.tokenizer.ids(["ready"], TextKind.PASSAGE), *engine.batches]  # the first one warms the lane up
+    sizes = [sum(map(len, batch)) for batch in batches]
+    computed = [len(batch) * max(map(len, batch)) for batch in batches]
+    wanted: dict[str, int] = {
+        "texts_total": sum(map(len, batches)),
+        "tokens_total": sum(sizes),
+        "padding_tokens_total": sum(computed) - sum(sizes),
+        "batch_seconds_count": len(batches),
+        "batch_tokens_sum": sum(sizes),
+        "queue_seconds_count": 3,
+    }
+
+    async def told() -> dict[str, int]:
+        lane = {"lane": Lane.BULK.value}
+        return {name: int(registry.get_sample_value(f"memoryd_embedder_{name}", lane) or 0) for name in wanted}
+
+    await eventually(told, wanted)  # a batch is counted after it is answered
+
 
 async def test_single_callers_share_batches(
     service: EmbedderService, engine: FakeEngine, registry: CollectorRegistry

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from prometheus_client import REGISTRY
 
 from memoryd.domain.files import FileKey, Revision
 from memoryd.domain.names import Scope
@@ -108,10 +109,17 @@ async def test_caches_are_bounded(world: World) -> None:
 
 
 async def test_the_same_searches_at_one_time_are_done_once(world: World) -> None:
+    def lookups() -> list[float]:
+        labels = ({"cache": "answers", "outcome": outcome} for outcome in ("miss", "shared", "hit"))
+        return [REGISTRY.get_sample_value("memoryd_search_cache_lookups_total", each) or 0.0 for each in labels]
+
+    before = lookups()
     world.texts.delay = 0.05
     answers = await asyncio.gather(*(world.search() for _ in range(20)))
     assert len(world.texts.limits) == 1
     assert len({answer.results for answer in answers}) == 1
+    await world.search()
+    assert [now - then for now, then in zip(lookups(), before, strict=True)] == [1, 19, 1]
 
 
 async def test_an_answer_that_two_wait_for_is_whole_when_the_first_has_gone() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from prometheus_client import REGISTRY
 
 from memoryd.domain.files import FileKey, Revision
 from memoryd.domain.queries import Chat, Freshness, Mode, SearchAnswer, Stage, TypedKind, TypedQuery
@@ -308,10 +309,17 @@ async def test_a_wait_for_a_revision_ends_where_the_manifest_fails(world: World)
 
 
 async def test_what_fails_again_and_again_is_not_asked_for_a_while(world: World) -> None:
+    def degraded() -> list[float]:
+        labels = ({"stage": "text", "reason": reason} for reason in ("UNAVAILABLE", "CIRCUIT_OPEN"))
+        return [REGISTRY.get_sample_value("memoryd_search_degraded_total", each) or 0.0 for each in labels]
+
+    before = degraded()
     world.texts.error = UnavailableError("the text store is down")
     reasons = [(await world.search()).degraded[0].reason for _ in range(8)]
     assert reasons == ["UNAVAILABLE"] * 5 + ["CIRCUIT_OPEN"] * 3
     assert len(world.texts.limits) == 5
+    assert [now - then for now, then in zip(degraded(), before, strict=True)] == [5, 3]
+    assert REGISTRY.get_sample_value("memoryd_breaker_open", {"dependency": "texts"}) == 1
 
 
 async def test_a_deadline_too_short_for_anyone_is_nobodys_failure(world: World) -> None:

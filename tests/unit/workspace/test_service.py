@@ -232,8 +232,8 @@ async def test_the_interval_comes_although_changes_never_cease(folder: Folder, p
     await folder.log.put(FileState.deletion(logged.state.key, 0.0), expected=logged.revision, live=False)
     assert file.stat().st_mtime_ns == before.st_mtime_ns
 
-    async def text() -> str | None:
-        return (await folder.live()).get("a.md")
+    async def text() -> str:
+        return (await folder.states())["a.md"]
 
     await eventually(text, "first\n")
     editing.cancel()
