@@ -119,7 +119,14 @@ def show_choices(choices: Sequence[Choice], material: Material) -> None:
             named = [f"{getattr(weights, name):g}" if weights else "" for name in choice.names]
             values = list(of_sets.values())
             table.add_row(what, *named, *map(_f, values), _f(fmean(values)))
+        if choice.reference is not None:
+            values = list(choice.reference.values())
+            blank = [""] * len(choice.names)
+            table.add_row("reciprocal rank fusion", *blank, *map(_f, values), _f(fmean(values)))
         out.print(table)
+        if choice.above is not None:
+            low, high = choice.above
+            out.print(f"today's against reciprocal rank fusion, a query: {low:+.4f} to {high:+.4f} (95 %)")
         table = _table("held-out folds: nDCG@10 of their queries", "chosen by the others", "today's", "these")
         for weights, before, after in choice.folds:
             told = ", ".join(f"{name} {getattr(weights, name):g}" for name in choice.names)

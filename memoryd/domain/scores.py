@@ -11,7 +11,17 @@ product documentation; the mean of the sets' means in the last column), chunks o
     .7 vector + .3 BM25 over the best hit's                 .685 .967 .596 .496 .842   .717
     .7 vector + .3 BM25 over the best hit's × its share     .688 .977 .603 .545 .832   .729
 
-The last one is used. It needs nothing but what a text store returns, it is the same for every `max_results`, and a leg
+With chunks of 200 tokens, as they are now, and the first 110 files of the Chinese documentation as a sixth set:
+
+    text leg alone                                          .714 .965 .587 .436 .829 .737   .711
+    vector leg alone                                        .628 .934 .539 .528 .720 .730   .680
+    reciprocal rank fusion, k = 60                          .692 .960 .572 .501 .815 .789   .721
+    .7 vector + .3 BM25 over the best hit's × its share     .693 .970 .616 .543 .832 .803   .743
+
+Over all 762 queries the last one gains .027 on reciprocal rank fusion (95 % of bootstraps: .016 to .038), .053 on the
+text leg (.038 to .068) and .061 on the vector leg (.046 to .076).
+
+It is used. It needs nothing but what a text store returns, it is the same for every `max_results`, and a leg
 that found little of the query says little: on conversations, where few words of a question are found, the vectors
 decide.
 """

@@ -15,7 +15,7 @@ from memoryd.errors import InvalidInputError
 from memoryd.evaluation.bootstrap import interval
 from memoryd.evaluation.folds import folds
 from memoryd.evaluation.observations import Kind, Recorded
-from memoryd.evaluation.ways import Way, ndcg_offline
+from memoryd.evaluation.ways import Way, ndcg_offline, reciprocal_ndcg
 
 _TEXT = [step / 20 for step in range(21)]
 _SKETCH_TEXT = [step / 10 for step in range(0, 21, 2)]
@@ -39,6 +39,8 @@ class Choice:
         folds: what each fold's others chose, with nDCG@10 over its own queries, of today's and of these.
         low: lower end of the 95 % interval of the mean gain over all queries, held out.
         high: its upper end.
+        reference: by set, of reciprocal rank fusion of the legs; None beside an order by sketches.
+        above: 95 % interval of today's mean gain over that; None as well.
     """
 
     way: Way
@@ -51,6 +53,8 @@ class Choice:
     folds: Sequence[tuple[Weights, float, float]]
     low: float
     high: float
+    reference: Mapping[str, float] | None = None
+    above: tuple[float, float] | None = None
 
     @property
     def gains(self) -> bool:
@@ -119,6 +123,7 @@ def _choose(
         told.append(([today, *grid][best], float(values[0, fold].mean()), float(values[best, fold].mean())))
     best = _best(values, means, np.arange(len(queries)), names, [today, *grid])
     low, high = interval((held_out - values[0]).tolist())
+    reciprocal = np.array([reciprocal_ndcg(each) for each in queries]) if way is Way.HYBRID else None
     return Choice(
         way=way,
         names=names,
@@ -130,6 +135,8 @@ def _choose(
         folds=told,
         low=low,
         high=high,
+        reference=None if reciprocal is None else means.by_set(reciprocal),
+        above=None if reciprocal is None else interval((values[0] - reciprocal).tolist()),
     )
 
 

@@ -16,6 +16,8 @@ from memoryd.domain.sketches import Matches
 from memoryd.evaluation.metrics import ndcg
 from memoryd.evaluation.observations import Kind, Observation, Recorded
 
+_RECIPROCAL = 60  # k, as its authors chose it
+
 
 class Way(StrEnum):
     """A way to search, by the name of its calibration in `Scoring`."""
@@ -103,6 +105,20 @@ def example(recorded: Recorded, way: Way, weights: Weights) -> Example | None:
 def ndcg_offline(recorded: Recorded, way: Way, weights: Weights) -> float:
     """Give nDCG@10 of an answerable query; 0 where it finds nothing."""
     ranked = rank_offline(recorded, way, weights)
+    documents = [name for _, name in _distinct(ranked, recorded, 10)] if ranked else []
+    return ndcg(documents, recorded.relevant, 10)
+
+
+def reciprocal_ndcg(recorded: Recorded) -> float:
+    """Give nDCG@10 of reciprocal rank fusion of both legs (Cormack, Clarke and Büttcher 2009), as a reference."""
+    seen = recorded.both
+    legs = [seen.bm25] if seen.vector is None else [seen.vector, seen.bm25]
+    order = np.zeros(len(seen.documents))
+    for leg in legs:
+        ranks = np.empty(len(leg))
+        ranks[np.argsort(-leg, kind="stable")] = np.arange(1, len(leg) + 1)
+        order += np.where(leg > 0, 1 / (_RECIPROCAL + ranks), 0.0)
+    ranked = _ranked(seen, order, 0.0, None)
     documents = [name for _, name in _distinct(ranked, recorded, 10)] if ranked else []
     return ndcg(documents, recorded.relevant, 10)
 

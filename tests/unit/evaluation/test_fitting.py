@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import chain
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from memoryd.evaluation.folds import by_set, folds
 from memoryd.evaluation.logistic import regress
 from memoryd.evaluation.observations import Kind
 from memoryd.evaluation.tune import chosen, likely_match, tune
-from memoryd.evaluation.ways import Way, example, ndcg_offline, rank_offline
+from memoryd.evaluation.ways import Way, example, ndcg_offline, rank_offline, reciprocal_ndcg
 from tests.support.recorded import drawn, observed, recorded
 
 TODAY = COMMITTED.weights
@@ -143,6 +144,20 @@ def test_weights_follow_what_ranks_well_and_are_measured_on_other_queries() -> N
     assert len(fused.folds) == 5
     assert sketches.names == ("sketch_text", "length_penalty", "file")
     assert chosen([fused, sketches], replace(TODAY, text=0.0)).text == fused.chosen.text
+
+
+def test_reciprocal_rank_fusion_stands_beside_the_fused_order() -> None:
+    # Ranks by vectors: b, a, c; by BM25: c, a; so a is second and second, c third and first, b first alone.
+    seen = observed("abc", [(0.8, 2, 0.5, 0, 0), (0.9, 0, 0, 0, 0), (0.1, 5, 0.5, 0, 0)])
+    values = {right: reciprocal_ndcg(recorded(seen, right=right)) for right in "abc"}
+    assert values == pytest.approx({"c": 1.0, "a": 1 / np.log2(3), "b": 0.5})
+    fused, sketches = tune(MANY, TODAY)
+    assert fused.reference is not None
+    assert fused.above is not None
+    assert (
+        fused.above[0] <= fmean(fused.before[name] - fused.reference[name] for name in fused.before) <= fused.above[1]
+    )
+    assert (sketches.reference, sketches.above) == (None, None)
 
 
 def test_without_a_gain_the_weights_stay() -> None:
