@@ -1,13 +1,20 @@
+from typing import Any, NoReturn
+
 import grpc
 import pytest
 import structlog
+from google.protobuf.descriptor import MethodDescriptor
 from pydantic import SecretStr, ValidationError
 
 from memoryd.auth import resolve_scope
 from memoryd.errors import ConfigError, PermissionDeniedError, UnauthenticatedError
 from memoryd.server.credentials import SERVICE, ServiceCredentialSettings, service_authenticator
+from memoryd.server.interceptor import Authenticate
+from memoryd.server.lifecycle import Server
 from memoryd.server.settings import ServerSettings
-from memoryd.v1 import search_pb2, search_pb2_grpc
+from memoryd.v1 import embedder_pb2, indexer_pb2, search_pb2, search_pb2_grpc
+from services.embedder.rpc import add_to as add_embedder
+from services.indexer.rpc import add_to as add_indexer
 from services.search.rpc import add_to
 from tests.support.gateway import FakeSearcher
 from tests.support.inner import CREDENTIALS, serving
@@ -46,6 +53,43 @@ async def test_without_the_credential_a_call_is_unauthenticated_whatever_tenant_
             await search_pb2_grpc.SearchServiceStub(channel).Search(request, metadata=metadata)
     assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
     assert service.asked == []
+
+
+METHODS = [
+    method
+    for module, name in (
+        (embedder_pb2, "EmbedderService"),
+        (indexer_pb2, "IndexerService"),
+        (search_pb2, "SearchService"),
+    )
+    for method in module.DESCRIPTOR.services_by_name[name].methods
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.full_name)
+async def test_no_method_of_an_inner_service_is_open(method: MethodDescriptor) -> None:
+    def add_all(server: Server, known: Authenticate) -> None:
+        service: Any = Untouched()
+        for add in (add_embedder, add_indexer, add_to):
+            add(server, service, known)
+
+    async with serving(add_all) as server, grpc.aio.insecure_channel(server.address) as opened:
+        channel: Any = opened  # requests go as bytes
+        path = f"/{method.containing_service.full_name}/{method.name}"
+        if method.client_streaming:
+            call = channel.stream_stream(path)(iter([b""]))
+        elif method.server_streaming:
+            call = channel.unary_stream(path)(b"")
+        else:
+            call = channel.unary_unary(path)(b"")
+        assert await call.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+class Untouched:
+    """A service that nobody may reach."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AssertionError(f"{name} was reached")
 
 
 async def test_each_token_is_known_and_no_other() -> None:
