@@ -162,7 +162,7 @@ def _show_parts(parts: Sequence[PartProbe]) -> None:
 
 
 def _show_status(reply: StatusReply) -> None:
-    table = Table("workspace", "files", "chunks", "pending", "behind", "set aside", "compared", "state")
+    table = Table("workspace", "files", "chunks", "pending", "behind", "set aside", "folder read", "compared", "state")
     for item in reply.workspaces:
         table.add_row(
             item.workspace,
@@ -171,6 +171,7 @@ def _show_status(reply: StatusReply) -> None:
             str(item.pending),
             f"{item.lag_seconds:.0f} s" if item.pending else "–",
             str(len(item.quarantined)),
+            _ago(item.reconciled_at),
             _ago(item.checked_at),
             _state(item),
         )

@@ -152,6 +152,7 @@ def _workspace(status: memory_pb2.WorkspaceStatus) -> WorkspaceStatus:
         checked_at=status.checked_at,
         failure=_failure(status.failure) if status.HasField("failure") else None,
         warnings=tuple(FileWarning(file.path, file.warning) for file in status.warnings),
+        reconciled_at=status.reconciled_at,
     )
 
 

@@ -139,6 +139,8 @@ class WorkspaceStatus:
         checked_at: when log, outlines and stores were last compared, Unix seconds; 0: not yet.
         failure: what went wrong last in the indexer; None: nothing.
         warnings: files that are indexed, but not as they were meant.
+        reconciled_at: when all files of the folder were last read and compared with the file log, Unix seconds; 0: not
+            since its process started, or that can't be reached.
     """
 
     workspace: str
@@ -153,6 +155,7 @@ class WorkspaceStatus:
     checked_at: float = 0.0
     failure: IndexFailure | None = None
     warnings: tuple[FileWarning, ...] = ()
+    reconciled_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

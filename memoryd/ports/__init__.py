@@ -32,7 +32,7 @@ from memoryd.ports.stores import (
     TextStore,
     VectorStore,
 )
-from memoryd.ports.workspace import Workspace, WorkspaceFile
+from memoryd.ports.workspace import FolderState, Workspace, WorkspaceFile
 
 __all__ = [
     "ChunkStore",
@@ -45,6 +45,7 @@ __all__ = [
     "FileLog",
     "FileWarning",
     "Filter",
+    "FolderState",
     "Generations",
     "Hit",
     "IndexFailure",

@@ -24,6 +24,20 @@ class WorkspaceFile:
     private: bool
 
 
+@dataclass(frozen=True, slots=True)
+class FolderState:
+    """How a workspace's folder is.
+
+    Attributes:
+        problem: why it can't be read now; None where it can.
+        reconciled: when all its files were last read and compared with the file log, Unix seconds; 0: not since its
+            process started, or that can't be reached.
+    """
+
+    problem: Problem | None
+    reconciled: float = 0.0
+
+
 class Workspace(Protocol):
     """Reading files of workspaces. Paths have passed `memoryd.domain.paths.check_path`."""
 
@@ -31,8 +45,8 @@ class Workspace(Protocol):
         """Read a file; None where it does not exist or may not be read (hidden, a link that leaves, not Markdown)."""
         ...
 
-    async def problem(self, scope: Scope) -> Problem | None:
-        """Why the workspace's folder can't be read now; None where it can."""
+    async def state(self, scope: Scope) -> FolderState:
+        """Tell how the workspace's folder is."""
         ...
 
     async def sync(self, scope: Scope, timeout: float) -> int:

@@ -865,6 +865,7 @@ class WorkspaceStatus(_message.Message):
     CHECKED_AT_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
+    RECONCILED_AT_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     files: _builtins.int
     """Files that can be found."""
@@ -882,13 +883,17 @@ class WorkspaceStatus(_message.Message):
     """Seconds for which the oldest pending state has been waiting, or something without a break."""
     checked_at: _builtins.float
     """When log, outlines and stores were last compared, Unix seconds; 0: not since the indexer started."""
+    reconciled_at: _builtins.float
+    """When all files of the folder were last read and compared with the file log, Unix seconds; 0: not since its process
+    started, or that can't be reached.
+    """
     @_builtins.property
     def quarantined(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuarantinedFile]:
         """Files set aside, with the reason."""
 
     @_builtins.property
     def failure(self) -> Global___IndexFailure:
-        """What went wrong last in the indexer, for whichever workspace; absent: nothing since it started."""
+        """What went wrong last in the indexer with this workspace, or with all; absent: nothing since it started."""
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedCompositeFieldContainer[Global___FileWarning]:
@@ -909,10 +914,11 @@ class WorkspaceStatus(_message.Message):
         checked_at: _builtins.float = ...,
         failure: Global___IndexFailure | None = ...,
         warnings: _abc.Iterable[Global___FileWarning] | None = ...,
+        reconciled_at: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "checked_at", b"checked_at", "chunks", b"chunks", "failure", b"failure", "files", b"files", "lag_seconds", b"lag_seconds", "pending", b"pending", "problem", b"problem", "quarantined", b"quarantined", "revision", b"revision", "warnings", b"warnings", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "checked_at", b"checked_at", "chunks", b"chunks", "failure", b"failure", "files", b"files", "lag_seconds", b"lag_seconds", "pending", b"pending", "problem", b"problem", "quarantined", b"quarantined", "reconciled_at", b"reconciled_at", "revision", b"revision", "warnings", b"warnings", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

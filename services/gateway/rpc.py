@@ -130,8 +130,10 @@ def _status_response(state: State) -> memory_pb2.MemoryServiceStatusResponse:
 
 def _workspace(state: WorkspaceState) -> memory_pb2.WorkspaceStatus:
     status = status_to(state.index)
-    status.available = not state.problem
-    status.problem = state.problem
+    problem = state.folder.problem
+    status.available = problem is None
+    status.problem = problem.detail if problem else ""
+    status.reconciled_at = state.folder.reconciled
     if status.HasField("failure"):
         status.failure.detail = ""  # it may name addresses and folders, which are the operator's business
     return status

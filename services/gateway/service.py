@@ -11,7 +11,7 @@ from memoryd.domain.names import Scope
 from memoryd.domain.queries import Chat, ModelInfo, SearchAnswer, SearchQuery
 from memoryd.errors import MemorydError, PreconditionFailedError, refuse
 from memoryd.generations.admin import GenerationStatus, statuses
-from memoryd.ports import Embedder, Generations, Indexing, IndexStatus, PartProbe, Searcher, Workspace
+from memoryd.ports import Embedder, FolderState, Generations, Indexing, IndexStatus, PartProbe, Searcher, Workspace
 from services.gateway.excerpts import Excerpt, excerpt
 from services.gateway.settings import GatewaySettings
 from services.gateway.validation import checked_path, checked_query
@@ -55,10 +55,10 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceState:
-    """The state of one workspace; `problem` says why its folder can't be read now, empty where it can."""
+    """The state of one workspace: what is indexed of it, and how its folder is."""
 
     index: IndexStatus
-    problem: str
+    folder: FolderState
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ class GatewayService:
             return [PartProbe("indexer", (loop.time() - began) * 1000, error.reason, str(error))]
 
     async def _state(self, scope: Scope) -> WorkspaceState:
-        problem = await self.workspace.problem(scope)
-        return WorkspaceState(await self.indexing.status(scope), problem.detail if problem else "")
+        folder = await self.workspace.state(scope)
+        return WorkspaceState(await self.indexing.status(scope), folder)
 
     async def _model(self) -> ModelInfo | None:
         try:

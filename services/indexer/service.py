@@ -264,7 +264,7 @@ class Indexer(Maintenance):
             quarantined=tuple(_quarantined(outlines)),
             revision=f"{view.sequence:x}",
             checked=self.repairer.checked.get(scope, 0.0),
-            failure=self._settler.last_failure,
+            failure=self._settler.last_failure(scope),
             warnings=tuple(FileWarning(outline.key.path, outline.warning) for outline in outlines if outline.warning),
         )
         return self.reporter.told(status, since)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 import structlog
 
 from memoryd.domain.files import FileKey, Problem, Revision
+from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Outline
 from memoryd.domain.plans import POISON, is_old, set_aside
 from memoryd.errors import STORE_LOST, ConflictError, MemorydError
@@ -40,7 +41,7 @@ class Settler:
         self._failures: OrderedDict[tuple[FileKey, Revision], int] = OrderedDict()
         self._in_a_row = 0
         self._next_end = asyncio.Event()
-        self._last_failure: IndexFailure | None = None
+        self._last_failures: dict[Scope | None, IndexFailure] = {}  # None: of no workspace alone
         self.store_lost = asyncio.Event()  # set where a store has lost what it held
 
     def pause(self, failures: int = 0) -> float:
@@ -54,19 +55,21 @@ class Settler:
         """Set when the next job ends."""
         return self._next_end
 
-    @property
-    def last_failure(self) -> IndexFailure | None:
-        """What went wrong last."""
-        failure = self._last_failure
+    def last_failure(self, scope: Scope) -> IndexFailure | None:
+        """Tell what went wrong last with a workspace, or with all; None: nothing."""
+        found = [self._last_failures[each] for each in (scope, None) if each in self._last_failures]
+        failure = max(found, key=lambda each: each.at, default=None)
         return failure if failure is None or self._in_a_row else replace(failure, ongoing=False)
 
-    def failed(self, stage: str, error: BaseException) -> None:
-        """Count and log a failure."""
+    def failed(self, stage: str, error: BaseException, scopes: Collection[Scope] = ()) -> None:
+        """Count and log a failure, of some workspaces or of all."""
         if reason_of(error) == STORE_LOST:
             self.store_lost.set()
         self._metrics.failures.labels(stage, reason_of(error)).inc()
         detail = str(error) if isinstance(error, MemorydError) else ""
-        self._last_failure = IndexFailure(stage, reason_of(error), detail, time.time(), ongoing=True)
+        failure = IndexFailure(stage, reason_of(error), detail, time.time(), ongoing=True)
+        concerned: Collection[Scope | None] = scopes or (None,)
+        self._last_failures |= dict.fromkeys(concerned, failure)
         unexpected = None if detail or is_transient(error) else error
         _log.warning("indexing failed", stage=stage, reason=reason_of(error), detail=detail, exc_info=unexpected)
 
@@ -78,7 +81,8 @@ class Settler:
 
     async def retry(self, jobs: Iterable[Job], error: BaseException, stage: str) -> None:
         """Have jobs delivered again, as often as it takes, after a failure that they are not to blame for."""
-        self.failed(stage, error)
+        jobs = list(jobs)
+        self.failed(stage, error, {job.key.scope for job in jobs})
         self._in_a_row += 1
         for job in jobs:
             delay = backoff(job.delivery.attempt, self._settings.retry_base, self._settings.retry_cap)
@@ -99,7 +103,7 @@ class Settler:
         except LeaseLostError:
             self.abandon(job)
         except Exception as error:  # noqa: BLE001  (the deadline stays as it was)
-            self.failed("lease", error)
+            self.failed("lease", error, {job.key.scope})
 
     def abandon(self, job: Job) -> None:
         """Drop a job whose lease is lost: the file log delivers it again by itself."""
@@ -109,7 +113,7 @@ class Settler:
 
     async def blame(self, job: Job, error: BaseException, stage: str) -> None:
         """Count a failure that the file itself causes; after some, set its newest state aside."""
-        self.failed(stage, error)
+        self.failed(stage, error, {job.key.scope})
         name = (job.key, job.logged.revision)
         count = self._failures[name] = self._failures.pop(name, 0) + 1
         if len(self._failures) > _REMEMBERED:
@@ -146,6 +150,6 @@ class Settler:
         try:
             await (job.delivery.ack() if delay is None else job.delivery.retry(delay))
         except Exception as error:  # noqa: BLE001  (then the lease runs out, and the state is delivered again)
-            self.failed("settle", error)
+            self.failed("settle", error, {job.key.scope})
         self._next_end.set()
         self._next_end = asyncio.Event()

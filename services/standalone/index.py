@@ -58,7 +58,7 @@ async def index_all(
 
     Raises ResourceExhaustedError where the disk is full, unless `patient`: a server goes on trying.
     """
-    problem = await standalone.workspaces.problem(scope)
+    problem = (await standalone.workspaces.state(scope)).problem
     if problem is not None:
         raise UnavailableError(problem.detail, reason=problem.reason)
     total = 0

@@ -13,3 +13,8 @@ WATCHER_RESTARTS = Counter(
     ["cause"],
 )
 ROOTS_MISSING = Gauge("memoryd_workspace_roots_missing", "Workspaces whose folder can't be read.")
+RECONCILED = Gauge(
+    "memoryd_workspace_reconciled_timestamp_seconds",
+    "When all files of a workspace were last read and compared with the file log.",
+    ["tenant", "workspace"],
+)

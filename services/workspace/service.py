@@ -7,12 +7,11 @@ import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from memoryd.domain.files import Problem
 from memoryd.domain.names import Scope
 from memoryd.errors import DeadlineExceededError, NotFoundError, UnavailableError
 from memoryd.folder.root import ROOT_EMPTY, RootMissingError, root_problem
 from memoryd.folder.rules import FolderRules
-from memoryd.ports import FileLog
+from memoryd.ports import FileLog, FolderState
 from services.workspace.parallel import total
 from services.workspace.reconcile import Reconciler
 from services.workspace.settings import WorkspaceServiceSettings
@@ -87,11 +86,13 @@ class WorkspaceService:
                 f"comparing {scope} with its folder took longer than {timeout:g} s; it goes on by itself"
             ) from error
 
-    async def problem(self, scope: Scope) -> Problem | None:
-        """Why the workspace's folder can't be read now; None where it can. Raises NotFoundError."""
+    async def state(self, scope: Scope) -> FolderState:
+        """Tell whether the workspace's folder can be read, and when all of it last was. Raises NotFoundError."""
         problem = await asyncio.to_thread(root_problem, self._roots[self._known(scope)])
-        found = self._workers[scope].problem
-        return problem or (found if found is not None and found.reason == ROOT_EMPTY else None)
+        worker = self._workers[scope]
+        found = worker.problem
+        empty = found if found is not None and found.reason == ROOT_EMPTY else None
+        return FolderState(problem or empty, worker.reconciled)
 
     async def close(self) -> None:
         """Stop watching; a state that is being put is put or not, nothing else."""

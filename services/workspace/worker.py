@@ -10,7 +10,7 @@ import structlog
 
 from memoryd.domain.files import Problem
 from memoryd.folder.root import RootMissingError
-from services.workspace.metrics import ROOTS_MISSING
+from services.workspace.metrics import RECONCILED, ROOTS_MISSING
 from services.workspace.reconcile import Reconciler
 from services.workspace.settings import WorkspaceServiceSettings
 
@@ -26,6 +26,7 @@ class Worker:
 
     Attributes:
         problem: why the last reconcile could conclude nothing about the folder's files; None where it could.
+        reconciled: when all files were last read and compared, Unix seconds; 0: not yet.
     """
 
     def __init__(self, reconciler: Reconciler, settings: WorkspaceServiceSettings, slots: asyncio.Semaphore) -> None:
@@ -40,6 +41,7 @@ class Worker:
         self._touched: set[str] = set()
         self._reload = True
         self.problem: Problem | None = None
+        self.reconciled = 0.0
 
     def mark(self, paths: frozenset[str]) -> None:
         """Have the folder reconciled soon; `paths` are known to have changed."""
@@ -91,6 +93,9 @@ class Worker:
         put = await self._pass(reload=full, live=live)
         while self._reconciler.unfinished:  # an edit has come between
             put += await self._pass(reload=False, live=True)
+        if full or not self.reconciled:  # the first one knows no file yet, so it reads all
+            self.reconciled = time.time()
+            RECONCILED.labels(self._scope.tenant, self._scope.workspace).set(self.reconciled)
         if put:
             seconds = round(time.monotonic() - began, 3)
             _LOGGER.info("folder reconciled", scope=str(self._scope), states_put=put, seconds=seconds)

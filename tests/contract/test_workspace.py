@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,19 +229,28 @@ async def test_sync_keeps_its_deadline(served: Served) -> None:
         await served.workspace.sync(SCOPE, 0.001)
 
 
+async def test_when_all_of_the_folder_was_last_read_is_told(served: Served) -> None:
+    before = time.time()
+    await served.workspace.sync(SCOPE, 30)
+    first = (await served.workspace.state(SCOPE)).reconciled
+    assert before <= first <= time.time()
+    await served.workspace.sync(SCOPE, 30)
+    assert (await served.workspace.state(SCOPE)).reconciled > first
+
+
 async def test_a_missing_folder_is_a_problem_until_it_is_back(served: Served, tmp_path: Path) -> None:
     served.write("a.md")
     assert await served.workspace.sync(SCOPE, 30) == 1
-    assert await served.workspace.problem(SCOPE) is None
+    assert (await served.workspace.state(SCOPE)).problem is None
     served.root.rename(tmp_path / "away")
-    problem = await served.workspace.problem(SCOPE)
+    problem = (await served.workspace.state(SCOPE)).problem
     assert problem is not None
     assert problem.reason == "ROOT_MISSING"
     with pytest.raises(UnavailableError, match="folder does not exist"):
         await served.workspace.sync(SCOPE, 30)
-    assert await served.workspace.problem(OTHER) is None
+    assert (await served.workspace.state(OTHER)).problem is None
     (tmp_path / "away").rename(served.root)
-    assert await served.workspace.problem(SCOPE) is None
+    assert (await served.workspace.state(SCOPE)).problem is None
     assert await served.workspace.sync(SCOPE, 30) == 0
     assert await served.text("a.md") == "text\n"
 
@@ -250,6 +260,6 @@ async def test_an_unknown_workspace_is_told(served: Served) -> None:
     with pytest.raises(NotFoundError, match="nobody/notes"):
         await served.workspace.read(nobody, "a.md")
     with pytest.raises(NotFoundError, match="nobody/notes"):
-        await served.workspace.problem(nobody)
+        await served.workspace.state(nobody)
     with pytest.raises(NotFoundError, match="nobody/notes"):
         await served.workspace.sync(nobody, 30)

@@ -35,8 +35,8 @@ async def test_a_restart_embeds_nothing_again(shape: Shape, tmp_path: Path, fold
     async with shape(tmp_path / "data", {ROD: folder}) as second:
         # Nothing is pending at any time after the start: what is found now was not indexed now.
         now = (await second.client.status()).workspaces
-        assert [replace(one, checked_at=0.0) for one in now] == [
-            replace(one, checked_at=0.0) for one in before.workspaces
+        assert [replace(one, checked_at=0.0, reconciled_at=0.0) for one in now] == [
+            replace(one, checked_at=0.0, reconciled_at=0.0) for one in before.workspaces
         ]
         assert await second.found("the ferry Halcyon-3") == found
 

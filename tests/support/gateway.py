@@ -10,7 +10,17 @@ from memoryd.domain.files import Problem, Revision, Source
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import Mode, ModelInfo, SearchAnswer, SearchQuery, SearchResult, Stage
 from memoryd.errors import UnavailableError
-from memoryd.ports import Embeddings, IndexStatus, Lane, PartProbe, Principal, TextKind, Tokenizer, WorkspaceFile
+from memoryd.ports import (
+    Embeddings,
+    FolderState,
+    IndexStatus,
+    Lane,
+    PartProbe,
+    Principal,
+    TextKind,
+    Tokenizer,
+    WorkspaceFile,
+)
 from services.gateway.service import GatewayService
 from services.gateway.settings import GatewaySettings
 from tests.support.fake_generations import MemoryGenerations
@@ -101,8 +111,8 @@ class FakeWorkspace:
     async def read(self, scope: Scope, path: str) -> WorkspaceFile | None:
         return self.files.get((scope, path))
 
-    async def problem(self, scope: Scope) -> Problem | None:
-        return self.problems.get(scope)
+    async def state(self, scope: Scope) -> FolderState:
+        return FolderState(self.problems.get(scope), 7.5)
 
     async def sync(self, scope: Scope, timeout: float) -> int:
         raise NotImplementedError

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from memoryd.domain.files import FileKey, Problem
+from memoryd.domain.files import FileKey
 from memoryd.domain.markdown.privacy import says_private
 from memoryd.domain.names import Scope
 from memoryd.domain.paths import is_private, is_transcript
@@ -19,7 +19,7 @@ from memoryd.folder.locating import Place, places
 from memoryd.folder.reading import FileText, read_file
 from memoryd.folder.root import RootMissingError
 from memoryd.folder.rules import FolderRules
-from memoryd.ports import FileLog, WorkspaceFile
+from memoryd.ports import FileLog, FolderState, WorkspaceFile
 
 
 class Owner(Protocol):
@@ -29,7 +29,7 @@ class Owner(Protocol):
         """See `memoryd.ports.Workspace`."""
         ...
 
-    async def problem(self, scope: Scope) -> Problem | None:
+    async def state(self, scope: Scope) -> FolderState:
         """See `memoryd.ports.Workspace`."""
         ...
 
@@ -53,9 +53,9 @@ class FolderWorkspace:
             return None
         return await asyncio.to_thread(self._read, root, path, self._rules[scope])
 
-    async def problem(self, scope: Scope) -> Problem | None:
+    async def state(self, scope: Scope) -> FolderState:
         """Ask the watching service."""
-        return await self._owner.problem(scope)
+        return await self._owner.state(scope)
 
     async def sync(self, scope: Scope, timeout: float) -> int:
         """Ask the watching service."""

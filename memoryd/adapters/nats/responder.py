@@ -37,7 +37,7 @@ class Responder:
         """Begin to answer for some workspaces. A lost connection is taken up again by itself."""
         async with self._connection.answering():
             for scope in scopes:
-                for call, work in (("problem", self._problem), ("sync", self._sync)):
+                for call, work in (("state", self._state), ("sync", self._sync)):
                     subject = workspace_subject(prefix, scope, call)
                     answer = self._answering(scope, call, work)
                     # of several processes that have the folder, one answers
@@ -82,9 +82,10 @@ class Responder:
             async with self._connection.answering():
                 await request.respond(orjson.dumps(answer))
 
-    async def _problem(self, scope: Scope, _timeout: float) -> dict[str, Any]:
-        problem = await self._workspace.problem(scope)
-        return {"problem": problem and [problem.reason, problem.detail]}
+    async def _state(self, scope: Scope, _timeout: float) -> dict[str, Any]:
+        state = await self._workspace.state(scope)
+        problem = state.problem
+        return {"problem": problem and [problem.reason, problem.detail], "reconciled": state.reconciled}
 
     async def _sync(self, scope: Scope, timeout: float) -> dict[str, Any]:
         return {"put": await self._workspace.sync(scope, timeout)}

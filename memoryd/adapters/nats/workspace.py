@@ -17,7 +17,7 @@ from memoryd.domain.markdown.privacy import says_private
 from memoryd.domain.names import Scope
 from memoryd.errors import DeadlineExceededError, MemorydError, NotFoundError, UnavailableError
 from memoryd.ports import WorkspaceFile
-from memoryd.ports.workspace import UNREACHABLE
+from memoryd.ports.workspace import UNREACHABLE, FolderState
 
 
 class NobodyAnswersError(Exception):
@@ -42,16 +42,16 @@ class NatsWorkspace:
         text = state.content.decode()
         return WorkspaceFile(text, state.hash, state.private or says_private(text))
 
-    async def problem(self, scope: Scope) -> Problem | None:
+    async def state(self, scope: Scope) -> FolderState:
         """Ask the process that has the folder."""
         try:
-            answer = await self._ask(scope, "problem", self._connection.timeout)
+            answer = await self._ask(scope, "state", self._connection.timeout)
         except NobodyAnswersError:
             if not await self._log.holds(scope):
                 raise _unknown(scope) from None
-            return Problem(UNREACHABLE, f"the workspace process of {scope} can't be reached: start it")
+            return FolderState(Problem(UNREACHABLE, f"the workspace process of {scope} can't be reached: start it"))
         problem = answer["problem"]
-        return None if problem is None else Problem(*problem)
+        return FolderState(None if problem is None else Problem(*problem), float(answer["reconciled"]))
 
     async def sync(self, scope: Scope, timeout: float) -> int:
         """Ask the process that has the folder. Raises UnavailableError where none answers."""
@@ -70,7 +70,7 @@ class NatsWorkspace:
         if await self._log.holds(scope):
             return
         try:
-            await self._ask(scope, "problem", self._connection.timeout)
+            await self._ask(scope, "state", self._connection.timeout)
         except NobodyAnswersError:
             raise _unknown(scope) from None
 

@@ -130,7 +130,7 @@ class Purger:
         if self._workspace is None:
             return
         try:
-            problem = await self._workspace.problem(scope)
+            problem = (await self._workspace.state(scope)).problem
         except NotFoundError:
             return
         if problem is None or problem.reason != UNREACHABLE:

@@ -9,11 +9,11 @@ from memoryd.adapters.nats.connection import NatsConnection
 from memoryd.adapters.nats.filelog import NatsFileLog
 from memoryd.adapters.nats.responder import serve_workspace
 from memoryd.adapters.nats.workspace import NatsWorkspace
-from memoryd.domain.files import FileKey, Problem, Revision
+from memoryd.domain.files import FileKey, Revision
 from memoryd.domain.names import Scope
 from memoryd.domain.outlines import Listed, Outline
 from memoryd.errors import ConflictError, UnavailableError
-from memoryd.ports import WorkspaceFile
+from memoryd.ports import FolderState, WorkspaceFile
 from tests.adapters.nats.deployment import LONG, PREFIX, SCOPE, Deployment, drain, put, soon, state
 from tests.servers.process import free_port
 
@@ -29,8 +29,8 @@ class Folder:
     async def read(self, scope: Scope, path: str) -> WorkspaceFile | None:
         raise NotImplementedError
 
-    async def problem(self, scope: Scope) -> Problem | None:
-        return None
+    async def state(self, scope: Scope) -> FolderState:
+        return FolderState(None)
 
     async def sync(self, scope: Scope, timeout: float) -> int:
         self.entered.set()
@@ -179,7 +179,7 @@ async def test_a_workspace_is_asked_again_after_the_server_came_back(deployment:
     async with asyncio.timeout(LONG):
         with pytest.raises(UnavailableError):
             await waiting
-        for call in (workspace.sync(SCOPE, 3600), workspace.problem(SCOPE), workspace.read(SCOPE, "a.md")):
+        for call in (workspace.sync(SCOPE, 3600), workspace.state(SCOPE), workspace.read(SCOPE, "a.md")):
             with pytest.raises(UnavailableError):
                 await call
     folder.release.set()
@@ -187,5 +187,5 @@ async def test_a_workspace_is_asked_again_after_the_server_came_back(deployment:
     for connection in deployment.connections:
         await connection.connected()
     assert await soon(lambda: workspace.sync(SCOPE, LONG)) == 7
-    assert await workspace.problem(SCOPE) is None
+    assert (await workspace.state(SCOPE)).problem is None
     await responder.close()

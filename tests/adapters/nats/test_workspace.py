@@ -9,7 +9,7 @@ from memoryd.adapters.nats.workspace import NatsWorkspace
 from memoryd.domain.files import FileKey, FileState, Problem
 from memoryd.domain.names import Scope
 from memoryd.errors import DeadlineExceededError, PreconditionFailedError, ResourceExhaustedError, UnavailableError
-from memoryd.ports import WorkspaceFile
+from memoryd.ports import FolderState, WorkspaceFile
 from tests.adapters.nats.deployment import LONG, PREFIX, SCOPE, Deployment, put
 
 
@@ -23,8 +23,8 @@ class Folder:
     async def read(self, scope: Scope, path: str) -> WorkspaceFile | None:
         raise NotImplementedError
 
-    async def problem(self, scope: Scope) -> Problem | None:
-        return Problem("ROOT_MISSING", "the folder does not exist")
+    async def state(self, scope: Scope) -> FolderState:
+        return FolderState(Problem("ROOT_MISSING", "the folder does not exist"), 12.5)
 
     async def sync(self, scope: Scope, timeout: float) -> int:
         if self.failure:
@@ -47,7 +47,7 @@ async def test_with_its_machine_off_it_is_read_and_its_problem_is_told(deploymen
     assert await workspace.read(SCOPE, "a.md") == WorkspaceFile("text\n", "hash of text\n", private=False)
     assert await workspace.read(SCOPE, "gone.md") is None
     assert await workspace.read(SCOPE, "never.md") is None
-    problem = await workspace.problem(SCOPE)
+    problem = (await workspace.state(SCOPE)).problem
     assert problem is not None
     assert problem.reason == "UNREACHABLE"
     with pytest.raises(UnavailableError, match="acme/main") as failure:
@@ -60,7 +60,7 @@ async def test_a_look_does_not_wait_for_a_comparison(deployment: Deployment) -> 
     workspace, responder = await open_workspace(deployment, folder)
     comparing = asyncio.create_task(workspace.sync(SCOPE, LONG))
     await asyncio.sleep(0)
-    assert await workspace.problem(SCOPE) == Problem("ROOT_MISSING", "the folder does not exist")
+    assert await workspace.state(SCOPE) == FolderState(Problem("ROOT_MISSING", "the folder does not exist"), 12.5)
     folder.released.set()
     assert await comparing == 3
     await responder.close()

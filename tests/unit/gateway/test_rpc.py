@@ -155,6 +155,7 @@ async def test_a_failure_is_told_without_what_is_the_operator_s_business() -> No
         request = memory_pb2.MemoryServiceStatusRequest(workspace=SCOPE.workspace)
         (status,) = (await stub.Status(request, metadata=[("authorization", "Bearer one-workspace")])).workspaces
     assert (status.lag_seconds, status.failure.reason, status.failure.ongoing) == (2.0, "DISK_FULL", True)
+    assert (status.available, status.reconciled_at) == (True, 7.5)
     assert status.failure.detail == ""
 
 

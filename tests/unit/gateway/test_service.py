@@ -6,7 +6,7 @@ from memoryd.domain.files import Problem
 from memoryd.domain.names import Scope
 from memoryd.domain.queries import Chat, Degraded, Mode, SearchQuery, Stage
 from memoryd.errors import InvalidInputError, PreconditionFailedError
-from memoryd.ports import IndexStatus, QuarantinedFile
+from memoryd.ports import FolderState, IndexStatus, QuarantinedFile
 from services.gateway.service import Read
 from tests.support.gateway import ANSWER, MODEL, SCOPE, FakeEmbedder, FakeSearcher, Gateway
 
@@ -138,9 +138,9 @@ async def test_status_reports_each_workspace_by_name() -> None:
     gateway.indexing.statuses[SCOPE] = IndexStatus(SCOPE, 3, 9, 1, set_aside, "7")
     gateway.workspace.problems[side] = Problem("UNREADABLE", "the folder is gone")
     state = await gateway.service.status([side, SCOPE])
-    assert [(item.index.scope.workspace, item.problem) for item in state.workspaces] == [
-        ("main", ""),
-        ("side", "the folder is gone"),
+    assert [(item.index.scope.workspace, item.folder) for item in state.workspaces] == [
+        ("main", FolderState(None, 7.5)),
+        ("side", FolderState(Problem("UNREADABLE", "the folder is gone"), 7.5)),
     ]
     assert state.workspaces[0].index.quarantined == set_aside
     assert (state.model, state.disk_bytes) == (MODEL, 4096)

@@ -13,7 +13,7 @@ from memoryd.domain.files import FileKey, LoggedFile, Problem, Revision, Source
 from memoryd.domain.names import Scope
 from memoryd.domain.purges import PurgedFile, PurgeOrder, PurgeReceipt
 from memoryd.errors import NotFoundError, PreconditionFailedError
-from memoryd.ports import EmbeddedChunk
+from memoryd.ports import EmbeddedChunk, FolderState
 from memoryd.ports.workspace import UNREACHABLE
 from services.indexer.service import Indexer
 from tests.support.fakes import vector_of
@@ -36,8 +36,8 @@ class Owner:
         self.synced.append(scope)
         return 0
 
-    async def problem(self, scope: Scope) -> Problem | None:
-        return None if self.served else Problem(UNREACHABLE, "nobody answers")
+    async def state(self, scope: Scope) -> FolderState:
+        return FolderState(None if self.served else Problem(UNREACHABLE, "nobody answers"))
 
 
 @pytest.fixture

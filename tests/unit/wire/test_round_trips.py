@@ -164,7 +164,7 @@ def test_no_field_is_forgotten() -> None:
     assert unset(response) == set()
     for part in (response.results[0], response.model, response.degraded[0], response.timings[0]):
         assert unset(part) == set()
-    assert unset(status_to(status)) == {"available", "problem"}  # the gateway's to tell
+    assert unset(status_to(status)) == {"available", "problem", "reconciled_at"}  # the gateway's to tell
 
 
 def unset(message: Message) -> set[str]:

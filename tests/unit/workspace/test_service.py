@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from prometheus_client import REGISTRY
 
 from memoryd.adapters.embedded.filelog import SqliteFileLog
 from memoryd.domain.files import FileKey, FileState, Problem, Revision
@@ -138,7 +139,7 @@ async def test_a_root_that_vanishes_and_returns(folder: Folder, service: Workspa
     folder.root.rename(tmp_path / "away")
 
     async def reason() -> str:
-        problem = await service.problem(SCOPE)
+        problem = (await service.state(SCOPE)).problem
         return problem.reason if problem else ""
 
     await eventually(reason, "ROOT_MISSING")
@@ -151,7 +152,7 @@ async def test_a_root_that_vanishes_and_returns(folder: Folder, service: Workspa
     await folder.shows({"b.md": "text\n"})
     folder.write("c.md")
     await folder.shows({"b.md": "text\n", "c.md": "text\n"})
-    assert await service.problem(SCOPE) is None
+    assert (await service.state(SCOPE)).problem is None
 
 
 async def test_a_root_that_is_replaced_by_another_folder(folder: Folder, service: WorkspaceService) -> None:
@@ -168,7 +169,7 @@ async def test_a_root_that_is_replaced_by_another_folder(folder: Folder, service
 async def test_a_root_that_comes_only_after_start(folder: Folder, service: WorkspaceService) -> None:
     folder.root.rmdir()
     await service.start()
-    problem = await service.problem(SCOPE)
+    problem = (await service.state(SCOPE)).problem
     assert isinstance(problem, Problem)
     assert problem.reason == "ROOT_MISSING"
     folder.write("a.md")
@@ -286,6 +287,25 @@ async def test_an_edit_comes_between_a_bulk_of_changes(folder: Folder, monkeypat
     assert delivery.file.state.key.path == "edited.md"
 
 
+async def test_only_reading_all_files_counts_as_such(folder: Folder) -> None:
+    reconciler = Counting(folder)
+    reconciler.go.set()
+    worker = Worker(reconciler, SETTINGS, asyncio.Semaphore(1))
+    assert worker.reconciled == 0
+    await worker.reconcile()  # the first one knows no file yet
+    first = worker.reconciled
+    assert first > 0
+    worker.mark(frozenset({"a.md"}))
+    await worker.reconcile(live=True)
+    assert worker.reconciled == first
+    await worker.reconcile(full=True)
+    assert worker.reconciled > first
+    labels = {"tenant": SCOPE.tenant, "workspace": SCOPE.workspace}
+    told = REGISTRY.get_sample_value("memoryd_workspace_reconciled_timestamp_seconds", labels)
+    assert told == worker.reconciled
+    await worker.close()
+
+
 async def test_syncs_that_wait_for_one_that_runs_share_the_next(folder: Folder) -> None:
     reconciler = Counting(folder)
     worker = Worker(reconciler, SETTINGS, asyncio.Semaphore(1))
@@ -328,7 +348,7 @@ async def test_an_unknown_workspace_is_told(service: WorkspaceService) -> None:
     with pytest.raises(NotFoundError, match="local/nobody"):
         await service.sync(Scope("local", "nobody"), 30)
     with pytest.raises(NotFoundError, match="local/nobody"):
-        await service.problem(Scope("local", "nobody"))
+        await service.state(Scope("local", "nobody"))
 
 
 class FailingLog(SqliteFileLog):
