@@ -58,6 +58,33 @@ async def test_a_gateway_waits_and_says_for_what(nats: NatsServer, tmp_path: Pat
     assert "Traceback" not in log
 
 
+@pytest.mark.parametrize("service", ["indexer", "search"])
+async def test_an_inner_service_waits_for_one_thing_after_the_other(
+    nats: NatsServer, tmp_path: Path, service: str
+) -> None:
+    nobody = f"http://127.0.0.1:{free_port()}"
+    cluster = Cluster(tmp_path, f"memoryd-start-{secrets.token_hex(4)}", Servers(nats.url, nobody, nobody))
+    (process,), (address,) = cluster.processes[service], cluster.addresses[service]
+    settings = ServerSettings(address=address)
+    await asyncio.to_thread(process.start, lambda: health(settings, LIVENESS) == "SERVING")
+    (log,) = cluster.logs(service)
+
+    async def waits_for() -> list[str]:
+        return list(dict.fromkeys(re.findall(r'"waits_for": "(.*?)"', log.read_text())))
+
+    try:
+        first = f"NATS at {nats.url.removeprefix('nats://')}"
+        await eventually(waits_for, [first])
+        assert await asyncio.to_thread(partial(health, settings)) == "NOT_SERVING"
+        await asyncio.to_thread(nats.process.start)
+        await eventually(waits_for, [first, f"the embedder service at {cluster.target('embedder')}"])
+        assert await asyncio.to_thread(partial(health, settings)) == "NOT_SERVING"
+    finally:
+        status = await asyncio.to_thread(process.stop)
+    assert status == 0
+    assert "Traceback" not in log.read_text()
+
+
 async def test_a_setting_that_is_wrong_ends_the_process_and_is_named(tmp_path: Path) -> None:
     servers = Servers("http://localhost:4222", "http://localhost:6334", "http://localhost:9200")
     cluster = Cluster(tmp_path, "memoryd", servers)
