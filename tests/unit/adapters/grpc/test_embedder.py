@@ -203,12 +203,12 @@ async def test_rerank() -> None:
         scores = await embedder.rerank("query", texts, timeout=60.0)
         assert await embedder.rerank("query", [], timeout=60.0) == []
     assert list(scores) == [len(text) / 1024 for text in texts]
-    assert sum(map(len, reranker.batches)) == 300
+    assert sum(map(len, reranker.batches[1:])) == 300  # the first one warms it up
 
 
 async def test_scores_that_come_in_time_are_kept() -> None:
     reranker = Lengths()
-    reranker.gates = 2
+    reranker.gates = 3  # one warms it up
     texts = ["x" * (1 + number % 50) for number in range(300)]  # two calls
     try:
         async with embedder_at(FakeEngine(), reranker) as embedder:
