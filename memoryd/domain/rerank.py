@@ -120,21 +120,17 @@ def by_cross_encoder(scored: Sequence[Scored], scores: Mapping[str, float], min_
         if score is None:
             others.append(item)
             continue
-        value = max((1 - CROSS_ENCODER_WEIGHT) * item.score + CROSS_ENCODER_WEIGHT * score, _floor(item, min_score))
+        value = (1 - CROSS_ENCODER_WEIGHT) * item.score + CROSS_ENCODER_WEIGHT * score
+        value = max(value, item.floor(min_score))
         change = Change("cross-encoder: {:.3f}, blended by {:g} → {:.3f}", (score, CROSS_ENCODER_WEIGHT, value))
         blended.append(item.with_score(value, change, rerank_score=score))
     lowest = min((item.score for item in blended), default=1.0)
     change = Change("behind what the cross-encoder saw")
-    behind = [item if item.score < lowest else item.with_score(lowest, change) for item in others]
-    kept = [item for item, now in zip(others, behind, strict=True) if now.score < _floor(item, min_score)]
-    if kept:
-        names = {item.candidate.chunk.id for item in kept}
-        return by_score([*blended, *kept, *(item for item in behind if item.candidate.chunk.id not in names)])
-    return [*by_score(blended), *behind]
-
-
-def _floor(item: Scored, min_score: float) -> float:
-    return min(item.score, min_score) if (item.candidate.coverage or 0.0) >= 1.0 else 0.0
+    behind = [
+        item if item.score < lowest or lowest < item.floor(min_score) else item.with_score(lowest, change)
+        for item in others
+    ]
+    return sorted([*by_score(blended), *behind], key=lambda item: -item.score)  # of equal ones, what it saw is first
 
 
 def _found(evidence: Evidence, *, text: bool, subject: bool) -> str:

@@ -96,6 +96,10 @@ class Scored(NamedTuple):
         reranked = self.rerank_score if rerank_score is None else rerank_score
         return self._replace(order=order, score=score, rerank_score=reranked, changes=(*self.changes, change))
 
+    def floor(self, min_score: float) -> float:
+        """Give what no step may lower the score below: a chunk that contains the whole query keeps `min_score`."""
+        return min(self.score, min_score) if (self.candidate.coverage or 0.0) >= 1.0 else 0.0
+
     def explanation(self) -> tuple[str, ...]:
         """Tell a person how the score came about, one step a line."""
         candidate, steps = self.candidate, []
@@ -163,9 +167,7 @@ def decay(scored: Sequence[Scored], half_life_days: float, today: str, min_score
             decayed.append(item)
             continue
         age = max((now - date.fromisoformat(day)).days, 0)
-        exact = (item.candidate.coverage or 0.0) >= 1.0
-        floor = min(item.score, min_score) if exact else 0.0
-        score = max(item.score * 0.5 ** (age / half_life_days), floor)
+        score = max(item.score * 0.5 ** (age / half_life_days), item.floor(min_score))
         change = Change("decay: {} days, half-life {:g} → {:.3f}", (age, half_life_days, score))
         decayed.append(item.with_score(score, change))
     return by_score(decayed)

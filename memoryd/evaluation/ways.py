@@ -104,9 +104,7 @@ def example(recorded: Recorded, way: Way, weights: Weights) -> Example | None:
 
 def ndcg_offline(recorded: Recorded, way: Way, weights: Weights) -> float:
     """Give nDCG@10 of an answerable query; 0 where it finds nothing."""
-    ranked = rank_offline(recorded, way, weights)
-    documents = [name for _, name in _distinct(ranked, recorded, 10)] if ranked else []
-    return ndcg(documents, recorded.relevant, 10)
+    return _ndcg(rank_offline(recorded, way, weights), recorded)
 
 
 def reciprocal_ndcg(recorded: Recorded) -> float:
@@ -118,7 +116,10 @@ def reciprocal_ndcg(recorded: Recorded) -> float:
         ranks = np.empty(len(leg))
         ranks[np.argsort(-leg, kind="stable")] = np.arange(1, len(leg) + 1)
         order += np.where(leg > 0, 1 / (_RECIPROCAL + ranks), 0.0)
-    ranked = _ranked(seen, order, 0.0, None)
+    return _ndcg(_ranked(seen, order, 0.0, None), recorded)
+
+
+def _ndcg(ranked: Ranked | None, recorded: Recorded) -> float:
     documents = [name for _, name in _distinct(ranked, recorded, 10)] if ranked else []
     return ndcg(documents, recorded.relevant, 10)
 
@@ -145,7 +146,10 @@ def _text(seen: Observation) -> tuple[NDArray[np.float64], float]:
 
 
 def _of_the_first(matches: Matches, fused: NDArray[np.float64]) -> Matches:
-    """Forget the matches of those for which no sketches would be fetched."""
+    """Forget the matches of those for which no sketches would be fetched.
+
+    What files match stays that of all candidates: which are the first differs by the weights that are tried.
+    """
     beyond = np.argsort(-fused, kind="stable")[SKETCH_DEPTH:]
     match, rare_match = matches.match.copy(), matches.rare_match.copy()
     match[beyond] = rare_match[beyond] = np.nan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import replace
 
 import structlog
@@ -79,9 +79,8 @@ class Settler:
         self._failures.pop((job.key, job.logged.revision), None)
         await self._end(job, outcome, None)
 
-    async def retry(self, jobs: Iterable[Job], error: BaseException, stage: str) -> None:
+    async def retry(self, jobs: Collection[Job], error: BaseException, stage: str) -> None:
         """Have jobs delivered again, as often as it takes, after a failure that they are not to blame for."""
-        jobs = list(jobs)
         self.failed(stage, error, {job.key.scope for job in jobs})
         self._in_a_row += 1
         for job in jobs:

@@ -132,7 +132,7 @@ class Watcher:
                         if paths:
                             loop.call_soon_threadsafe(self._on_change, folder.scope, paths)
                 many = isinstance(changes, set) and len(changes) >= _MANY
-                if many:  # what was dropped may have been of a file, whatever was told is of
+                if many:  # some may have been dropped, whatever those that were told are of
                     loop.call_soon_threadsafe(self._on_armed)
                 if many or time.monotonic() >= look:
                     look = time.monotonic() + settings.coverage_seconds

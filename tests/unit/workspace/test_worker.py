@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
@@ -23,18 +23,11 @@ class Counting(Reconciler):
         super().__init__(SCOPE, folder.root, folder.log, SETTINGS, SETTINGS.rules)
         self.runs, self.begun, self.go = 0, asyncio.Event(), asyncio.Event()
 
-    async def reconcile(
-        self,
-        touched: frozenset[str] = frozenset(),
-        *,
-        reload: bool,
-        live: bool,
-        pressing: Callable[[], bool] = lambda: False,
-    ) -> int:
+    async def reconcile(self, touched: frozenset[str] = frozenset(), **options: Any) -> int:  # noqa: ANN401  (passed on)
         self.runs += 1
         self.begun.set()
         await self.go.wait()
-        return await super().reconcile(touched, reload=reload, live=live, pressing=pressing)
+        return await super().reconcile(touched, **options)
 
 
 async def test_an_edit_comes_between_a_bulk_of_changes(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
